@@ -34,6 +34,8 @@ pub struct Run {
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
     pub steps: usize,
+    /// True where it comes to its end; else it has not after the most instructions that are carried out.
+    pub ends: bool,
 }
 
 /// True for the addresses at which a Cortex-M has the devices of its chip, of its board and of its core (Armv7-M Architecture Reference
@@ -99,6 +101,14 @@ impl Live<'_> {
         self.written.try_borrow_mut().ok()?.extend(words);
         words.into_iter().for_each(|word| _ = known.insert(word, value.filter(|_| is_whole)));
         Some(())
+    }
+}
+
+impl Live<'_> {
+    fn done(&self, accessed: BTreeSet<Addr>, own: Vec<Addr>, steps: usize, ends: bool) -> Option<Run> {
+        let devices = self.devices.try_borrow().ok()?.clone();
+        let devices_written = self.devices_written.try_borrow().ok()?.clone();
+        Some(Run { devices, devices_written, accessed, own, steps, ends })
     }
 }
 
@@ -200,17 +210,13 @@ pub fn run(
             }
             Flow::Returns => match callers.pop() {
                 Some(caller) => caller,
-                None => {
-                    let devices = live.devices.try_borrow().ok()?.clone();
-                    let devices_written = live.devices_written.try_borrow().ok()?.clone();
-                    return Some(Run { devices, devices_written, accessed, own, steps: steps.saturating_add(1) });
-                }
+                None => return live.done(accessed, own, steps.saturating_add(1), true),
             },
             Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,
             _ => return None,
         };
     }
-    None
+    live.done(accessed, own, STEPS, false)
 }
 
 #[cfg(test)]
@@ -257,7 +263,8 @@ mod tests {
         let run = found(&code(0xD100), &[(0x2000_0000, 0)]).unwrap();
         let own = [0x100, 0x102, 0x10C, 0x10E, 0x112, 0x114, 0x116, 0x118, 0x106, 0x108, 0x10A];
         assert_eq!((run.own, run.devices), (own.to_vec(), BTreeSet::new()));
-        assert_eq!(found(&code(0xE7FE), &[(0x2000_0000, 0)]), None, "a loop without an end");
+        let endless = found(&code(0xE7FE), &[(0x2000_0000, 0)]).unwrap();
+        assert_eq!((endless.ends, endless.steps), (false, STEPS), "a loop without an end");
     }
 
     #[test]

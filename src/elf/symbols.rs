@@ -247,6 +247,20 @@ impl Elf {
     /// The functions and variables that share a byte with the `len` bytes at `address` (as linked), at most 16
     /// of each table. One of size 0 counts at its first byte, and up to the next symbol as in [`Elf::covering`].
     pub fn sharing(&self, address: Addr, len: u64) -> Vec<ElfSymbol> {
+        let mut found = self.sized_or_first(address, len, SHARING);
+        found.extend(self.covering(address).filter(|s| !s.sized));
+        found
+    }
+
+    /// The variables with a size that share a byte with the `len` bytes at `address` (as linked), at most so many of each table.
+    pub fn variables_in(&self, address: Addr, len: u64, most: usize) -> Vec<ElfSymbol> {
+        let mut found = self.sized_or_first(address, len, most);
+        found.retain(|symbol| symbol.kind == SymbolKind::Object && symbol.sized);
+        found
+    }
+
+    /// Those that share a byte with some memory; without a size, by their first byte.
+    fn sized_or_first(&self, address: Addr, len: u64, most: usize) -> Vec<ElfSymbol> {
         let sections = self.section_ends();
         let end = address.saturating_add(len);
         let mut found: Vec<ElfSymbol> = Vec::new();
@@ -257,9 +271,8 @@ impl Elf {
                 .filter(|sym| self.address(sym) < end)
                 .filter_map(|sym| self.place(&sym, table.names, number, &sections));
             let shares = |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
-            found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(SHARING));
+            found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(most));
         }
-        found.extend(self.covering(address).filter(|s| !s.sized));
         found
     }
 

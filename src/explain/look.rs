@@ -108,6 +108,11 @@ impl<'a> Look<'a> {
         self.symbols.variable(at)
     }
 
+    /// The variables that the program does not write.
+    pub(super) fn constants(&self) -> Vec<Symbol> {
+        self.symbols.constants()
+    }
+
     /// The function that covers an address.
     pub(super) fn function(&self, at: Addr) -> Option<Symbol> {
         self.symbols.function(at)

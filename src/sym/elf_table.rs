@@ -6,7 +6,10 @@ use super::dwarf::Dwarf;
 use super::exceptions::TABLES;
 use super::{ArrayMember, ArrayPlace, Exceptions, Member, Symbol, Symbols};
 use crate::abi::Addr;
-use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
+use crate::elf::{Elf, ElfSymbol, Machine, SHF_ALLOC, SHF_WRITE, Section, SymbolKind};
+
+/// The most constants that are listed.
+const MOST_CONSTANTS: usize = 1 << 14;
 
 /// The symbols of a program, moved by its load offset; types from its debug information.
 #[derive(Clone)]
@@ -88,6 +91,13 @@ impl Symbols for ElfSymbols {
         let thumb = u64::from(self.elf.machine() == Machine::ARM);
         let found = self.elf.covering(self.linked(address) & !thumb).filter(|s| s.kind != SymbolKind::Object);
         found.map(|s| self.moved(s))
+    }
+
+    fn constants(&self) -> Vec<Symbol> {
+        let is_constant = |section: &Section| section.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC && section.size > 0;
+        let all = self.elf.sections().filter(is_constant);
+        let all = all.flat_map(|section| self.elf.variables_in(section.addr, section.size, MOST_CONSTANTS));
+        all.take(MOST_CONSTANTS).map(|symbol| self.moved(symbol)).collect()
     }
 
     fn source_line(&self, address: Addr) -> Option<String> {

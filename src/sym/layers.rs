@@ -38,6 +38,10 @@ impl Symbols for Layers {
         self.sources.iter().find_map(|s| s.function(address))
     }
 
+    fn constants(&self) -> Vec<Symbol> {
+        self.sources.iter().map(|s| s.constants()).find(|all| !all.is_empty()).unwrap_or_default()
+    }
+
     fn source_line(&self, address: Addr) -> Option<String> {
         self.sources.iter().find_map(|s| s.source_line(address))
     }

@@ -43,6 +43,11 @@ pub trait Symbols {
         None
     }
 
+    /// The variables that the program does not write, as far as its file says so. Empty where it does not.
+    fn constants(&self) -> Vec<Symbol> {
+        Vec::new()
+    }
+
     /// File and line at an address, where debug information says: `pump.c:12`. Hostile text: escape before printing.
     fn source_line(&self, address: Addr) -> Option<String> {
         None

@@ -12,6 +12,8 @@ use super::support::builder::Entry;
 // The kernel's numbers of events, and states of threads.
 const BYTE_RELEASE: u64 = 27;
 const MEMORY: u64 = 9;
+/// Of the application.
+const WEIGHED: u64 = 4101;
 const SUSPENDED: u64 = 3;
 
 const POOL: u64 = 0x2000_5000;
@@ -120,4 +122,31 @@ fn a_sleep_of_no_ticks_was_not_thought_of() {
     assert!(claim.ends_with("; it slept 8 times before, and perhaps sleeps for 0 ticks now, which returns at once"));
     let other = found("sleep-of-other", 1);
     assert!(!claims(&other).iter().any(|claim| claim.contains("it slept")), "it waited for a queue: {other:?}");
+}
+
+/// "look at what lies in front of the control block": the number that was stored there had been inserted two events before.
+#[test]
+fn a_number_that_was_inserted_and_became_a_count_was_not_seen() {
+    let found = |name: &str, inserted: u64| {
+        // Four messages of one word.
+        let mut story = Story { stacks: vec![(LINES, [16, 1])], ..Story::default() };
+        for (round, count) in [0, 0, 0, 1214, 1213].into_iter().enumerate() {
+            story.wakes(SCAN, SLEEPS);
+            story.by(SCAN, WEIGHED, [round as u64, if count == 1214 { inserted } else { 740 }, 0, 0]);
+            story.by(SCAN, QUEUE_SEND, [LINES, 0, FOREVER, count]);
+            story.by(SCAN, SLEEP, [10, 0, 0, 0]);
+            story.blocks(SCAN, SLEEPS, PRINT);
+            story.by(PRINT, QUEUE_RECEIVE, [LINES, 0, FOREVER, count]);
+            story.by(PRINT, SLEEP, [1, 0, 0, 0]);
+            story.blocks(PRINT, SLEEPS, 0);
+            story.wakes(PRINT, SLEEPS);
+        }
+        let all = story.findings(name);
+        let first = all.iter().find(|finding| finding["code"] == "corrupt-control-block");
+        first.unwrap_or_else(|| panic!("{all:?}"))["claim"].as_str().unwrap().to_owned()
+    };
+    let claim = found("inserted-number", 1214);
+    assert!(claim.contains("; 1214 is a number that Scan inserts in event "), "{claim}");
+    assert!(claim.ends_with(": it may have stored it there"), "{claim}");
+    assert!(!found("inserted-other", 1200).contains("inserts"));
 }

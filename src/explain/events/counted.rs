@@ -1,6 +1,6 @@
 //! What a queue counts by the events of a trace, beside the room that the registry of the trace gives it (`tx_queue_create`).
 
-use super::Now;
+use super::{Giver, Now};
 use crate::abi::Addr;
 use crate::trace::Trace;
 
@@ -15,8 +15,72 @@ pub struct Overcount {
     pub first: (u64, u64),
     /// How many events one after the other agree on it: each call changes the count by one at most.
     pub times: u64,
-    /// The thread that reads this number as the time of the kernel between these two events, and the event.
-    pub time: Option<(Addr, u64)>,
+    /// The thread that had this number between these two events.
+    pub from: Option<HadNumber>,
+}
+
+/// A thread that had a number in an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HadNumber {
+    /// The thread, as the trace stores its address.
+    pub thread: Addr,
+    /// The event.
+    pub seq: u64,
+    /// True where it read it as the time of the kernel; else it inserted it with an event of the application.
+    pub is_time: bool,
+    /// What was there before, to which the number was added; 0 where it took its place.
+    pub added_to: u64,
+}
+
+/// An event of the application with which a trace ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct LastInserted {
+    /// The event.
+    pub seq: u64,
+    /// Who inserted it.
+    pub by: Giver,
+    /// Its words.
+    pub words: [u64; 4],
+}
+
+/// So many events of the application are remembered.
+const INSERTED: usize = 4;
+
+/// The numbers that threads had last.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Numbers {
+    /// The thread that read the time of the kernel last, the time, and the event.
+    pub time: Option<(Addr, u64, u64)>,
+    /// The last events of the application that threads inserted: the thread, the words, and the event.
+    inserted: [Option<(Addr, [u64; 4], u64)>; INSERTED],
+}
+
+impl Numbers {
+    /// A thread inserts an event of the application.
+    pub fn inserts(&mut self, thread: Addr, words: &[u64], seq: u64) {
+        let mut all = [0; 4];
+        all.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
+        self.inserted.rotate_right(1);
+        self.inserted[0] = Some((thread, all, seq));
+    }
+
+    /// Who had a number, or what was added to `last` to make it, after an event.
+    fn had(&self, number: u64, last: u64, after: Option<u64>) -> Option<HadNumber> {
+        let is_between = |seq: u64| after.is_none_or(|after| after < seq);
+        let time = self.time.filter(|(_, value, read)| *value == number && is_between(*read));
+        let time = time.map(|(thread, _, seq)| HadNumber { thread, seq, is_time: true, added_to: 0 });
+        let added = number.checked_sub(last);
+        let inserted = self.inserted.iter().flatten().filter(|(.., seq)| is_between(*seq)).find_map(|inserted| {
+            let (thread, words, seq) = *inserted;
+            let had = |added_to| Some(HadNumber { thread, seq, is_time: false, added_to });
+            if words.contains(&number) {
+                had(0)
+            } else {
+                added.filter(|added| words.contains(added)).and_then(|_| had(last))
+            }
+        });
+        time.or(inserted)
+    }
 }
 
 /// What a queue counts.
@@ -29,17 +93,16 @@ pub(super) struct Counted {
 }
 
 impl Counted {
-    /// In the next event. `room`: what the registry gives it. `time`: what a thread read last as the time of the kernel, in which event.
-    pub fn next(&mut self, seq: u64, held: u64, room: u64, time: Option<(Addr, u64, u64)>) {
+    /// In the next event. `room`: what the registry gives it. `numbers`: those that threads had last.
+    pub fn next(&mut self, seq: u64, held: u64, room: u64, numbers: &Numbers) {
         if held <= room {
             self.last = Some((seq, held));
         } else if let Some(over) = &mut self.over {
             over.times = over.times.saturating_add(u64::from(held.abs_diff(self.held) <= 1));
         } else {
-            let is_between = |read: u64| self.last.is_none_or(|(before, _)| before < read);
-            let time = time.filter(|(_, value, read)| *value == held && is_between(*read));
-            let time = time.map(|(thread, _, read)| (thread, read));
-            self.over = Some(Overcount { room, before: self.last, first: (seq, held), times: 1, time });
+            let (after, last) = self.last.unzip();
+            let from = numbers.had(held, last.unwrap_or(0), after);
+            self.over = Some(Overcount { room, before: self.last, first: (seq, held), times: 1, from });
         }
         self.held = held;
     }
@@ -49,7 +112,20 @@ impl super::Events {
     /// True where a thread was the last that read the time of the kernel.
     #[must_use]
     pub fn read_time_last(&self, thread: Addr) -> bool {
-        self.time_read.is_some_and(|(reader, ..)| self.is(thread, reader))
+        self.had.time.is_some_and(|(reader, ..)| self.is(thread, reader))
+    }
+
+    /// The last event, where it is one of the application: of a thread, or of an interrupt that has not ended.
+    #[must_use]
+    pub fn last_inserted(&self) -> Option<LastInserted> {
+        let by_thread =
+            self.had.inserted[0].map(|(thread, words, seq)| LastInserted { seq, by: Giver::Thread(thread), words });
+        let by_interrupt = self.interrupts.open.last().and_then(|open| {
+            let inserted = open.inserted?;
+            let by = Giver::Interrupt(Some(open.number));
+            Some(LastInserted { seq: inserted.seq, by, words: inserted.words })
+        });
+        by_thread.into_iter().chain(by_interrupt).find(|last| last.seq == self.newest)
     }
 
     /// Where a queue counts more messages than it has room for.
@@ -75,17 +151,34 @@ mod tests {
     #[test]
     fn the_time_that_a_thread_read_became_the_count_of_a_queue() {
         let mut counted = Counted::default();
-        let time = Some((0x100, 2820, 18));
-        [(10, 0), (14, 10)].into_iter().for_each(|(seq, held)| counted.next(seq, held, 10, None));
+        let (none, time) = (Numbers::default(), Numbers { time: Some((0x100, 2820, 18)), ..Numbers::default() });
+        [(10, 0), (14, 10)].into_iter().for_each(|(seq, held)| counted.next(seq, held, 10, &none));
         assert_eq!(counted.over, None, "it was full");
-        [(20, 2820), (22, 2819)].into_iter().for_each(|(seq, held)| counted.next(seq, held, 10, time));
-        let over = Overcount { room: 10, before: Some((14, 10)), first: (20, 2820), times: 2, time: Some((0x100, 18)) };
+        [(20, 2820), (22, 2819)].into_iter().for_each(|(seq, held)| counted.next(seq, held, 10, &time));
+        let from = Some(HadNumber { thread: 0x100, seq: 18, is_time: true, added_to: 0 });
+        let over = Overcount { room: 10, before: Some((14, 10)), first: (20, 2820), times: 2, from };
         assert_eq!(counted.over, Some(over));
-        counted.next(24, 77_000, 10, None);
+        counted.next(24, 77_000, 10, &none);
         assert_eq!(counted.over, Some(over), "a damaged event agrees with none");
         let mut counted = Counted::default();
-        counted.next(19, 3, 10, None);
-        counted.next(20, 2820, 10, time);
-        assert_eq!(counted.over.and_then(|over| over.time), None, "it was read before the last right count");
+        counted.next(19, 3, 10, &none);
+        counted.next(20, 2820, 10, &time);
+        assert_eq!(counted.over.and_then(|over| over.from), None, "it was read before the last right count");
+    }
+
+    /// The weight of a parcel was added behind the end of a list of sums, where the count of a queue was.
+    #[test]
+    fn a_number_that_a_thread_inserted_was_added_to_the_count_of_a_queue() {
+        let found = |held| {
+            let (mut counted, mut numbers) = (Counted::default(), Numbers::default());
+            counted.next(10, 2, 6, &numbers);
+            numbers.inserts(0x100, &[31, 1214, 0x1FBF], 18);
+            counted.next(20, held, 6, &numbers);
+            counted.over.and_then(|over| over.from)
+        };
+        let had = |added_to| Some(HadNumber { thread: 0x100, seq: 18, is_time: false, added_to });
+        assert_eq!(found(1216), had(2));
+        assert_eq!(found(1214), had(0));
+        assert_eq!(found(1215), None);
     }
 }

@@ -32,7 +32,7 @@ mod words;
 
 pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, Lacking, LeftSet, SetFlags};
-pub use counted::Overcount;
+pub use counted::{HadNumber, LastInserted, Overcount};
 pub use deleted::AfterDelete;
 pub use interrupts::{Inserted, Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
@@ -53,7 +53,7 @@ pub use untaken::{Short, Untaken};
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use self::counted::Counted;
+use self::counted::{Counted, Numbers};
 use self::deleted::Deleted;
 use self::interrupts::Interrupts;
 use self::now::Now;
@@ -141,8 +141,8 @@ pub struct Events {
     pub sleeps: Sleeps,
     /// The last call that set the time of the kernel back.
     pub set_back: Option<SetBack>,
-    /// The thread that read the time of the kernel last, the time, and the event.
-    time_read: Option<(Addr, u64, u64)>,
+    /// The numbers that threads had last.
+    had: Numbers,
     /// What it was when it was last read or set.
     time: Option<u64>,
     /// Locks that are asked for and not given.
@@ -482,7 +482,7 @@ impl Events {
         let (no, forever) = (system.thread_of(event.context), self.mask);
         let is_blocked =
             no.and_then(|no| system.thread(no)).is_some_and(|t| matches!(t.state, ThreadState::Blocked(_)));
-        let (gaps, time, room) = (self.gaps, self.time_read, counted::room(now, object, system.trace));
+        let (gaps, had, room) = (self.gaps, self.had, counted::room(now, object, system.trace));
         let blocks = no.and_then(|no| self.does(no)).map_or(0, |activity| activity.blocks);
         if fields.buffer(words).is_some() {
             self.readers.receives(thread, object, event.seq);
@@ -496,7 +496,7 @@ impl Events {
         one.taker(thread);
         one.asks_in(thread, event.seq);
         held.into_iter().for_each(|held| one.finds(held, event.seq));
-        held.zip(room).into_iter().for_each(|(held, room)| one.counted.next(event.seq, held, room, time));
+        held.zip(room).into_iter().for_each(|(held, room)| one.counted.next(event.seq, held, room, &had));
         // Without a wait it may have failed. Where nothing is there, the thread waits, also in a trace that has no event of that.
         if waits.is_some_and(|wait| wait != 0) && !is_blocked && held != Some(0) {
             one.take(Taken { thread, seq: event.seq, at: event.ticks, blocks });
@@ -595,6 +595,6 @@ impl Consumer for Events {
         self.sleeps.forget();
         self.same_buffer.forget(self.newest);
         (self.blocks_on, self.without_timers) = (None, WithoutTimers::default());
-        (self.time_read, self.time, self.set_back) = (None, None, None);
+        (self.had, self.time, self.set_back) = (Numbers::default(), None, None);
     }
 }

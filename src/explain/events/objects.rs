@@ -347,14 +347,14 @@ impl super::Events {
             let ready = system.find_thread(thread).and_then(|no| self.does(no)).and_then(|activity| activity.woken);
             self.same_buffer.sent(thread, (object, buffer, event.seq), ready);
         }
-        let (time, room) = (self.time_read, counted::room(now, object, system.trace));
+        let (numbers, room) = (self.had, counted::room(now, object, system.trace));
         let Some(one) = self.one(object) else { return };
         one.give(by, event.seq, event.ticks, flags);
         if let Some(kept) = fields.kept(words) {
             one.away.clear(by, kept, event.seq);
         }
         if let Some(held) = held {
-            room.into_iter().for_each(|room| one.counted.next(event.seq, held, room, time));
+            room.into_iter().for_each(|room| one.counted.next(event.seq, held, room, &numbers));
             if waits == Some(0) {
                 one.fullest = Some(Fullest::again(one.fullest, held, event.seq));
                 Refusals::sent(one, object, (by, held, event.seq), system);

@@ -191,7 +191,7 @@ impl Events {
         }
         if let Some(value) = now.places.clock(now.words) {
             self.time = Some(value);
-            self.time_read = now.thread().map(|thread| (thread, value, event.seq));
+            self.had.time = now.thread().map(|thread| (thread, value, event.seq));
             now.thread().zip(self.set_back.as_mut()).into_iter().for_each(|(thread, set)| set.read(thread));
             self.sleeps.clock = Some(Clock::next(self.sleeps.clock, value, (event.seq, event.ticks)));
             self.sleeps.first_clock = self.sleeps.first_clock.or(self.sleeps.clock);

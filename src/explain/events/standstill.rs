@@ -25,6 +25,9 @@ impl Events {
         let registered = system.trace.objects.at(thread).and_then(|object| object.priority);
         self.priorities.event(thread, now.event.priority, registered, now.event.seq);
         self.interrupts.thread_goes_on(now.event.seq);
+        if system.catalogue.is_user_id(now.event.id) {
+            self.had.inserts(thread, now.words, now.event.seq);
+        }
         if now.places.is_timed
             && let Some(asked) = now.places.sleep(now.words)
             && let Some(activity) = system.thread_of(now.event.context).and_then(|no| self.does(no))

@@ -8,6 +8,7 @@
 use super::super::cpus::thread_of;
 use super::super::graph::Graph;
 use super::super::{Behind, Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::empty_entry::EmptyEntry;
 use super::heap::Suspect;
 use super::jump::{NEVER_CODE, NULL, Way};
 use super::pointer::Pointer;
@@ -429,6 +430,10 @@ impl<'a, 'c> Look<'a, 'c> {
         let Some(pointer) = pointer else {
             if is_brought {
                 return finding;
+            }
+            let called = self.way.as_ref().filter(|_| finding.code == Code::NullCall).and_then(|way| way.site);
+            if let Some((site, empty)) = called.and_then(|site| Some((site, EmptyEntry::called(site, self.case)?))) {
+                return empty.added_to(finding, site, self.case);
             }
             let before = finding.claim.len();
             let finding = self.with_index(self.with_protection(finding), graph);

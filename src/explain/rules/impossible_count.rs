@@ -3,9 +3,10 @@
 //!
 //! Against it: where only one event shows it, that event may be damaged.
 
-use super::super::events::Overcount;
+use super::super::events::{HadNumber, Overcount};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::control_blocks;
 use crate::abi::Addr;
 
 pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
@@ -16,25 +17,40 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 }
 
 fn finding(queue: Addr, over: Overcount, case: &Case<'_>) -> Finding {
-    let Overcount { room, before, first: (seq, held), times, time } = over;
+    let Overcount { room, before, first: (seq, held), times, from } = over;
     let label = case.object(queue);
     let since = before.map_or_else(String::new, |(before, _)| format!(" between events {before} and {seq}"));
-    let is_time = time.map_or_else(String::new, |(thread, read)| {
-        format!("; {held} is the time that {} reads in event {read}: it may have stored it there", case.label(thread))
-    });
+    let had = from.map(|from| had(from, held, case));
+    let stored = had.as_ref().map_or_else(String::new, |(words, _)| format!("; {words}"));
     let claimed = if times > 1 { Confidence::Likely } else { Confidence::Hint };
     let claim = format!(
         "{label} counts {held} messages and has room for {room}: its control block was overwritten \
-         (tx_queue_enqueued){since}{is_time}"
+         (tx_queue_enqueued){since}{stored}"
     );
-    let read = |(thread, seq)| Evidence::event(seq, format!("{} reads the time: {held}", case.label(thread)));
-    Finding::new(Code::CorruptControlBlock, case.cap(claimed), claim)
+    let finding = Finding::new(Code::CorruptControlBlock, case.cap(claimed), claim)
         .against((times == 1).then_some("one event alone shows it, which may be damaged"))
         .against(["what the queue has room for is known from the registry of the trace alone"])
         .evidence(before.map(|(seq, held)| Evidence::event(seq, format!("{label} counts {held} messages"))))
-        .evidence(time.map(read))
+        .evidence(had.map(|(_, evidence)| evidence))
         .evidence([Evidence::event(seq, format!("{label} counts {held} messages, but has room for {room}"))])
         .explains([format!("who reads {label} gets messages that nobody sent, or that were read before")])
-        .next("look at what runs between these events (`list`), and at what lies in front of the control block in the ELF: a write past the end of an array")
-        .affected([queue])
+        .next(format!(
+            "look at what runs between these events (`list`), and for a write past the end of {}",
+            control_blocks::writer(queue, case)
+        ))
+        .affected([queue]);
+    control_blocks::with_writer(finding, queue, case)
+}
+
+/// Who may have stored the number there, and the event that shows that it had it.
+fn had(from: HadNumber, held: u64, case: &Case<'_>) -> (String, Evidence) {
+    let HadNumber { thread, seq, is_time, added_to } = from;
+    let thread = case.label(thread);
+    let number = held.saturating_sub(added_to);
+    let shown = if is_time { format!("{thread} reads the time: {held}") } else { format!("{thread} inserts {number}") };
+    let does = if is_time { "is the time that" } else { "is a number that" };
+    let reads = if is_time { "reads" } else { "inserts" };
+    let how = if added_to == 0 { "stored" } else { "added" };
+    let words = format!("{number} {does} {thread} {reads} in event {seq}: it may have {how} it there");
+    (words, Evidence::event(seq, shown))
 }

@@ -18,6 +18,7 @@ mod created_again;
 mod deadlock;
 pub(super) mod disabled_interrupt;
 mod earlier_run;
+mod empty_entry;
 mod fault;
 mod flag_lock;
 mod flags_cleared;
@@ -32,6 +33,7 @@ mod heap;
 mod held_blocks;
 mod hold_and_wait;
 mod impossible_count;
+mod in_handler;
 pub(super) mod interrupts;
 mod inversion;
 mod irq_priority;
@@ -163,6 +165,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "handlers of stacks that were used up", find: stack_handler::find },
     Check { what: "faults", find: fault::find },
     Check { what: "faults that only the trace shows", find: trace_fault::find },
+    Check { what: "tables of functions with an empty entry, where a trace ends", find: empty_entry::find },
     Check { what: "jumps out of the program's code", find: jump::find },
     Check { what: "assertions, endless loops, lockup", find: stopped::find },
     Check { what: "what the program wrote down about a stop of its own", find: written_stop::find },

@@ -16,12 +16,13 @@
 //! The interrupts of a RISC-V come through one handler of traps: which one it is shows by the function in which the CPU is.
 
 use super::super::cpus::thread_of;
-use super::super::events::{Events, Giver, One};
+use super::super::events::{Events, Giver, LONG, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::in_handler::{self, InHandler};
 use super::interrupts::{self, FIRST, PENDSTSET, Still};
 use super::words::gives;
-use super::{isr_storm, place, silence, unacknowledged, words};
+use super::{isr_storm, place, silence, unacknowledged, words, writers};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level};
 use crate::kernel::{Kernel, Kind, Thread, Under};
@@ -65,42 +66,97 @@ fn without_registers(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     }
     let next = kernel.execute.first().and_then(|next| kernel.thread(*next))?;
     let ready = Ready::of(next, events).filter(|ready| kernel.current.first() == Some(&0) && ready.count >= ALONE)?;
-    // The handlers in which a device may stay without an acknowledgement.
-    let handlers = case.look.handlers().into_iter().map(|(number, _)| u64::from(number));
-    let paths: Vec<(u64, Kept)> =
-        handlers.filter_map(|number| Some((number, unacknowledged::path(number, false, case)?))).collect();
-    let path = match <[_; 1]>::try_from(paths) {
-        Ok([(number, path)]) => Some((interrupts::name(case, number), path)),
-        Err(_) => None,
-    };
+    let Whose { code, name, more, against, evidence, next: acknowledge, is_kept } = Whose::of(events, case);
     let (full, calls) = calls(events, case).unzip();
-    let by = path.as_ref().map_or_else(String::new, |(name, path)| format!("; it may be {name}: {}", path.words));
-    let which = path.as_ref().map_or_else(|| "this interrupt".to_owned(), |(name, _)| format!("it, if it is {name}"));
     // A handler that gives much at once lasts less than a tick.
     let period = events.sleeps.period().and_then(|period| period.checked_mul(PERIODS));
-    let is_sure = ready.count >= REFUSED || period.is_some_and(|period| ready.lasts >= period);
+    let is_sure = is_kept || ready.count >= REFUSED || period.is_some_and(|period| ready.lasts >= period);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
+    let claim = format!("{name}: {}{}{more}", ready.words(next, case), full.unwrap_or_default());
     Some(
-        Finding::new(
-            Code::IsrStorm,
-            case.cap(claimed),
-            format!(
-                "an interrupt comes again and again, or does not end: {}{}{by}",
-                ready.words(next, case),
-                full.unwrap_or_default()
-            ),
-        )
-        .against(["no register says in which interrupt the CPU is"])
-        .evidence([ready.shows(next)])
-        .against(path.as_ref().and_then(|(_, path)| path.against))
-        .evidence(path.into_iter().flat_map(|(_, path)| path.evidence))
-        .evidence(calls)
-        .next(format!(
-            "read the registers of the CPU (--reg): they say which interrupt it is; {}",
-            words::acknowledge(&which)
-        ))
-        .affected(kernel.threads.iter().map(|thread| thread.address)),
+        Finding::new(code, case.cap(claimed), claim)
+            .against(against)
+            .evidence([ready.shows(next)])
+            .evidence(evidence)
+            .evidence(calls)
+            .next(format!("read the registers of the CPU (--reg): they say which interrupt it is; {acknowledge}"))
+            .affected(kernel.threads.iter().map(|thread| thread.address)),
     )
+}
+
+/// Which interrupt keeps all threads back, where no register says it.
+struct Whose {
+    code: Code,
+    /// `an interrupt comes again and again, or does not end`.
+    name: String,
+    /// `; it was in parse (reader.c:12)`, or empty.
+    more: String,
+    against: Vec<&'static str>,
+    evidence: Vec<Evidence>,
+    next: String,
+    /// True where the tick came upon its handler all the time.
+    is_kept: bool,
+}
+
+impl Whose {
+    fn of(events: &Events, case: &Case<'_>) -> Self {
+        match InHandler::of(case) {
+            Some(within) => Self::known(within, events, case),
+            None => Self::by_code(case),
+        }
+    }
+
+    /// What an exception left says which one it is.
+    fn known(within: InHandler, events: &Events, case: &Case<'_>) -> Self {
+        let InHandler { number, name, at, evidence } = within;
+        // Its handler inserts an event each time, and the trace has none.
+        let is_once = events.interrupts.by_number.is_empty() && writers::handler_inserts(number, case);
+        let (code, why) = if is_once {
+            (Code::IsrNeverEnds, "does not end")
+        } else {
+            (Code::IsrStorm, "comes again and again, or does not end")
+        };
+        let path = if is_once { None } else { unacknowledged::path(number, false, case) };
+        let path_words = path.as_ref().map_or_else(String::new, |path| format!("; {}", path.words));
+        let next = if is_once {
+            format!("find out what the handler of {name} waits for, or which loop of it does not end")
+        } else {
+            words::acknowledge(&name)
+        };
+        Self {
+            code,
+            name: format!("{name} {why}"),
+            more: format!("{}{path_words}", if at.is_empty() { String::new() } else { format!("; it was{at}") }),
+            against: path.iter().filter_map(|path| path.against).chain([in_handler::AGAINST]).collect(),
+            evidence: std::iter::once(evidence).chain(path.into_iter().flat_map(|path| path.evidence)).collect(),
+            next,
+            is_kept: events.timers.kept.is_some_and(|kept| kept.again >= LONG),
+        }
+    }
+
+    /// The only one in whose handler a device may stay without an acknowledgement may be it.
+    fn by_code(case: &Case<'_>) -> Self {
+        let handlers = case.look.handlers().into_iter().map(|(number, _)| u64::from(number));
+        let paths: Vec<(u64, Kept)> =
+            handlers.filter_map(|number| Some((number, unacknowledged::path(number, false, case)?))).collect();
+        let path = match <[_; 1]>::try_from(paths) {
+            Ok([(number, path)]) => Some((interrupts::name(case, number), path)),
+            Err(_) => None,
+        };
+        let which =
+            path.as_ref().map_or_else(|| "this interrupt".to_owned(), |(name, _)| format!("it, if it is {name}"));
+        let more = path.as_ref().map_or_else(String::new, |(name, path)| format!("; it may be {name}: {}", path.words));
+        let against = path.iter().filter_map(|(_, path)| path.against);
+        Self {
+            code: Code::IsrStorm,
+            name: "an interrupt comes again and again, or does not end".to_owned(),
+            more,
+            against: std::iter::once("no register says in which interrupt the CPU is").chain(against).collect(),
+            evidence: path.into_iter().flat_map(|(_, path)| path.evidence).collect(),
+            next: words::acknowledge(&which),
+            is_kept: false,
+        }
+    }
 }
 
 /// Since when a thread is ready, where all events since then are of interrupts.

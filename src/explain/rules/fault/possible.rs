@@ -13,6 +13,7 @@ use super::super::super::address;
 use super::super::super::cpus::thread_of;
 use super::super::super::graph::Graph;
 use super::super::super::{Case, Code, Confidence, Cpus, Evidence, Finding};
+use super::super::empty_entry::EmptyEntry;
 use super::super::heap::Suspect;
 use super::super::jump::{NULL, Way};
 use super::super::passed::Access;
@@ -221,10 +222,19 @@ impl<'a> Why<'a> {
         match Pointer::of_place(self.place, self.way.as_ref(), case, graph).or_else(chained).or_else(in_code) {
             Some(pointer) => pointer.added_to(finding, case),
             None => {
+                if let Some((site, empty)) = self.empty_entry(case) {
+                    return empty.added_to(finding, site, case);
+                }
                 let own = finding.threads.first().map(|thread| (*thread, None));
                 finding.with_block_of(self.place.effect.and_then(Effect::address), own, case, graph)
             }
         }
+    }
+
+    /// The empty entry of a table of functions through which it may have called, with the address of the call.
+    fn empty_entry(&self, case: &Case<'_>) -> Option<(Addr, EmptyEntry)> {
+        let site = self.way.as_ref().filter(|_| self.code == Code::NullCall)?.site?;
+        Some((site, EmptyEntry::called(site, case)?))
     }
 
     /// ` in put_px (map.c:5), thread Map`. A jump that was no call does not say where it was.

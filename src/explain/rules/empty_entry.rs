@@ -1,0 +1,174 @@
+//! A constant table of functions that has an entry without one: a call through it is a call through a null pointer. A list of what the
+//! program can do was made longer, and the table was not.
+//!
+//! Against it: the code may look at an entry before it calls it, or the table may end with an empty one. So it is said of a call
+//! through a null pointer that is known, by a function that has the address of the table; and as a hint of a trace whose last event
+//! has the number of the entry, inserted by who ran last.
+
+use super::super::events::Giver;
+use super::super::graph::Graph;
+use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::pointer::body;
+use super::words::function_at;
+use crate::abi::{Addr, Endian};
+use crate::sym::Symbol;
+
+/// Bytes of a pointer of a Cortex-M.
+const WIDTH: u64 = 4;
+/// The most bytes of such a table.
+const LONGEST: u64 = 4096;
+/// The fewest functions in it.
+const FEWEST: usize = 2;
+/// The most empty entries that are named.
+const MOST: usize = 3;
+
+pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
+    finding(case).into_iter().collect()
+}
+
+/// In a bare trace: the last event is one of the application, and its words are the number of the only empty entry of a table.
+fn finding(case: &Case<'_>) -> Option<Finding> {
+    let events = case.events.filter(|events| case.kernel.is_none() && events.cores <= 1)?;
+    let last = events.last_inserted()?;
+    if case.trust.other_build {
+        return None;
+    }
+    let mut all = case.look.constants().into_iter().filter_map(|symbol| EmptyEntry::of(symbol, case));
+    let mut by_word = all.by_ref().filter(|empty| empty.has_number(&last.words));
+    let (empty, None) = (by_word.next()?, by_word.next()) else { return None };
+    let who = match last.by {
+        Giver::Thread(thread) => case.label(thread),
+        Giver::Interrupt(number) => case.interrupt(number),
+        Giver::Other => return None,
+    };
+    let entry = empty.entries.join(" and ");
+    Some(
+        Finding::new(
+            Code::NullCall,
+            case.cap(Confidence::Hint),
+            format!(
+                "the trace ends with event {} of {who}, which has the number of {entry}, a null pointer in a table of functions: perhaps it \
+                 was called",
+                last.seq
+            ),
+        )
+        .against(["the CPU may have been stopped there by chance, and the code may not call through the table then"])
+        .evidence([Evidence::event(last.seq, format!("{who} inserts {}, and no event follows", words(&last.words))), empty.evidence()])
+        .next(format!("look at who calls through {}, and at the entries that it has", empty.table.name)),
+    )
+}
+
+/// `6, 5, 71`.
+fn words(all: &[u64]) -> String {
+    all.iter().map(ToString::to_string).collect::<Vec<String>>().join(", ")
+}
+
+/// A table with an empty entry.
+pub(super) struct EmptyEntry {
+    table: Symbol,
+    /// The address of the first empty entry.
+    at: Addr,
+    /// The first ones, as `exec_tab[6]`.
+    entries: Vec<String>,
+    /// The numbers of the first one: two for a table of two dimensions.
+    numbers: Vec<u64>,
+}
+
+impl EmptyEntry {
+    fn of(table: Symbol, case: &Case<'_>) -> Option<Self> {
+        let len = Some(table.size).filter(|size| (WIDTH..=LONGEST).contains(size) && size.is_multiple_of(WIDTH))?;
+        let bytes = case.look.bytes(table.address, len)?;
+        let words: Vec<u64> =
+            bytes.chunks_exact(4).filter_map(|four| Endian::Little.u32(four, 0)).map(u64::from).collect();
+        let is_function = |word: u64| {
+            word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
+        };
+        let functions = words.iter().filter(|word| is_function(**word)).count();
+        let empty: Vec<u64> = (0..).zip(&words).filter(|(_, word)| **word == 0).map(|(number, _)| number).collect();
+        if functions < FEWEST || functions.checked_add(empty.len())? != words.len() {
+            return None;
+        }
+        let first = *empty.first()?;
+        let at = |number: u64| table.address.checked_add(number.checked_mul(WIDTH)?);
+        let lengths = case.look.arrays_at(table.address).into_iter().find(|array| array.address == table.address);
+        let lengths = lengths.map(|array| array.array.lengths).unwrap_or_default();
+        let named = |number: u64| {
+            let numbers: String = split(number, &lengths).iter().map(|number| format!("[{number}]")).collect();
+            format!("{}{numbers}", table.name)
+        };
+        let entries = empty.iter().take(MOST).map(|number| named(*number)).collect();
+        Some(Self { at: at(first)?, entries, numbers: split(first, &lengths), table })
+    }
+
+    /// Of the only such table of which the function has the address that called through a null pointer, by the address of the call.
+    pub fn called(site: Addr, case: &Case<'_>) -> Option<Self> {
+        let (_, code) = body(site & !1, case)?;
+        let literals = code.chunks_exact(4).filter_map(|four| Endian::Little.u32(four, 0));
+        let start = case.look.function(site & !1)?.address & !1;
+        let used = case.usage().map(|usage| usage.addresses_of(start)).unwrap_or_default();
+        let mut all: Vec<Addr> = literals.chain(used).map(Addr::from).collect();
+        all.sort_unstable();
+        all.dedup();
+        let tables = all.into_iter().filter_map(|at| case.look.variable(at).filter(|table| table.address == at));
+        let mut tables = tables.filter_map(|table| Self::of(table, case));
+        match (tables.next(), tables.next()) {
+            (Some(only), None) => Some(only),
+            _ => None,
+        }
+    }
+
+    /// Adds it to a fault.
+    pub fn added_to(self, finding: Finding, site: Addr, case: &Case<'_>) -> Finding {
+        let verb = if self.entries.len() == 1 { "is" } else { "are" };
+        let claim = format!(
+            "{}; {} {verb} null, and {} has the address of {}",
+            finding.claim,
+            self.entries.join(" and "),
+            function_at(site, case),
+            self.table.name
+        );
+        let next =
+            format!("look at the index with which {} is used there, and at the entries that it has", self.table.name);
+        Finding { claim, ..finding }
+            .against(["that the call went through this table is inferred from the code of its function"])
+            .evidence([self.evidence()])
+            .next(next)
+    }
+
+    fn evidence(&self) -> Evidence {
+        let name = self.entries.first().map_or(self.table.name.as_str(), String::as_str);
+        Evidence::memory(self.at, format!("{name}: no function in a constant table of functions")).holds(0)
+    }
+
+    /// True where the words of an event have the number of the entry, and the table has no other empty one.
+    fn has_number(&self, words: &[u64]) -> bool {
+        self.entries.len() == 1
+            && self.numbers.iter().any(|number| *number > 1)
+            && self.numbers.iter().all(|number| words.contains(number))
+    }
+}
+
+/// The numbers of an element in an array of one dimension or more.
+fn split(number: u64, lengths: &[u64]) -> Vec<u64> {
+    let mut rest = number;
+    let mut all: Vec<u64> = Vec::new();
+    for length in lengths.iter().skip(1).rev() {
+        all.push(rest.checked_rem(*length).unwrap_or(0));
+        rest = rest.checked_div(*length).unwrap_or(0);
+    }
+    all.push(rest);
+    all.reverse();
+    all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_numbers_of_an_element() {
+        assert_eq!(split(6, &[7]), [6]);
+        assert_eq!(split(6, &[]), [6]);
+        assert_eq!(split(13, &[5, 4]), [3, 1]);
+    }
+}
