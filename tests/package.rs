@@ -10,7 +10,7 @@ use proc_macro2::{TokenStream, TokenTree};
 use pulldown_cmark::{Event, Parser, Tag};
 
 /// The bytes that the files of the package may have, unpacked. Compressed they are about a quarter of it.
-const MOST: u64 = 7_200_000;
+const MOST: u64 = 7_400_000;
 
 /// Written into the package by Cargo: not files of this tree.
 const WRITTEN: &[&str] = &[".cargo_vcs_info.json", "Cargo.toml.orig"];

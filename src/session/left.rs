@@ -2,7 +2,7 @@
 
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region, join};
-use crate::cpu::{Architecture, Level};
+use crate::cpu::{Architecture, Effect, Level, is_device};
 use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, Section, Segment};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
 use crate::mem::Memory as _;
@@ -67,7 +67,14 @@ impl Target<'_> {
             };
             on_main.into_iter().chain(on_thread).flat_map(&mut look).collect()
         });
-        found.iter().map(|one| self.place_left(one, stop)).collect()
+        let all: Vec<Place> = found.iter().map(|one| self.place_left(one, stop)).collect();
+        all.into_iter().filter(|place| place.within.is_some() || place.is_outside_code || self.fails(place)).collect()
+    }
+
+    /// True where the instruction at a place accesses an address at which there is neither memory nor a device.
+    fn fails(&mut self, place: &Place) -> bool {
+        let at = place.effect.and_then(Effect::address).filter(|at| !is_device(*at));
+        at.is_some_and(|at| self.memory.memory().read_bytes(at, 1).is_err())
     }
 
     fn place_left(&mut self, found: &Candidate, stop: &Stop) -> Place {

@@ -1,6 +1,5 @@
 //! What exceptions left on a stack of a Cortex-M, where no register leads to it. An interrupt that is over leaves the same
-//! words as a fault, so this finds two kinds alone: frames that no interrupt leaves, as their pc is no code, and on the main
-//! stack those of exceptions that came upon an exception.
+//! words as a fault: whether the instruction at a pc in the code can only fail is for the caller to see.
 
 use super::{Backtrace, Candidate, End, Frame, Origin, Unwinder, is_exc_return, is_on_process_stack};
 use crate::abi::{Addr, Endian, Region};
@@ -81,8 +80,8 @@ impl Unwinder<'_> {
             On::Main => (pushed.is_of_exception(), pushed.is_of_handler_without_thumb()),
         };
         if is_whole && in_code {
-            *tried = tried.saturating_add(usize::from(place.on == On::Main));
-            return (place.on == On::Main).then(|| self.within_exception(at, pushed, memory));
+            *tried = tried.saturating_add(1);
+            return Some(self.in_code(at, pushed, memory));
         }
         if pushed.xpsr & !AFTER_JUMP != 0 || !is_whole && !has_lost_thumb {
             return None;
@@ -121,8 +120,8 @@ impl Unwinder<'_> {
         (is_call && leads_back).then_some(found)
     }
 
-    /// What an exception interrupted in the code of another.
-    fn within_exception(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Candidate {
+    /// What an exception interrupted in the code of a thread or of another exception.
+    fn in_code(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Candidate {
         let registers = pushed.registers(&Registers::new(Architecture::CortexM), at.checked_add(32));
         let backtrace = self.backtrace(&registers, &[], memory);
         Candidate { frame: at, registers, backtrace }

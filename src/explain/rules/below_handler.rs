@@ -2,10 +2,10 @@
 //! warning: then the cause is below it.
 
 use super::super::cpus::thread_of;
-use super::super::graph::Graph;
+use super::super::graph::{Edge, Graph, How};
 use super::super::state::Task;
 use super::super::{Case, Evidence};
-use super::{interrupts, place, starvation, threshold, vector};
+use super::{interrupts, place, starvation, threshold, vector, words};
 use crate::abi::Addr;
 use crate::cpu::Level;
 use crate::session::{CpuState, Place};
@@ -66,12 +66,13 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
             format!(", and {}{more} were ready and could not run", names.join(", "))
         }
     };
+    let inverted = inverted(thread.address, &ready, case, graph).unwrap_or_default();
     let evidence = place.map(|place| {
         let pc = place.registers.pc().unwrap_or_default();
         Evidence::stack(place.frame, format!("the exception pushed its registers here: pc {pc:#x}")).holds(pc)
     });
     Some(Below {
-        words: format!("{}{rank} ran{at}{behind}{}", thread.label(), left.unwrap_or_default()),
+        words: format!("{}{rank} ran{at}{behind}{inverted}{}", thread.label(), left.unwrap_or_default()),
         evidence: evidence.into_iter().chain(at_code).collect(),
         doubt: (!is_certain)
             .then_some("where the thread ran is found by what looks like pushed registers (--reg psp=N)"),
@@ -79,6 +80,23 @@ pub(super) fn of(cpu: &CpuState, case: &Case<'_>, graph: &Graph) -> Option<Below
         ready,
         is_nested: false,
     })
+}
+
+/// `; pitch (priority 4) waits for mutex config, which recorder owns`: a thread that is more urgent than the one that ran, and that waits
+/// for a lock of one that could not run.
+fn inverted(ran: Addr, ready: &[Addr], case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let priority = |at: Addr| graph.tasks.at(at).and_then(|task| task.priority);
+    let own = priority(ran)?;
+    let is_urgent = |edge: &&Edge| priority(edge.waiter).is_some_and(|waiter| waiter < own);
+    let mut held = graph.edges.iter().filter(|edge| edge.how == How::Owns && ready.contains(&edge.holder));
+    let edge = held.find(is_urgent)?;
+    Some(format!(
+        "; {}{} waits for {}, which {} owns",
+        case.label(edge.waiter),
+        words::priority(edge.waiter, graph),
+        case.object(edge.object),
+        case.label(edge.holder)
+    ))
 }
 
 /// The place in a thread where an exception came, where all that look like it agree.

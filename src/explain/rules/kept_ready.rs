@@ -29,13 +29,13 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let back = events.interrupts.comes_back().filter(|(_, times)| *times >= kept.again);
     let name = back.map(|(number, _)| case.interrupt(Some(number)));
     let which = name.as_deref().unwrap_or("an interrupt");
-    let (code, again) = match back {
-        Some(_) => (Code::IsrStorm, "comes again and again"),
-        None => (Code::Hang, "comes again and again, or does not end"),
+    let again = match back {
+        Some(_) => "comes again and again",
+        None => "comes again and again, or does not end",
     };
     Some(
         Finding::new(
-            code,
+            Code::IsrStorm,
             case.cap(Confidence::Likely),
             format!("{which} {again}: {timers} has been ready for {lasts}, and does not run"),
         )

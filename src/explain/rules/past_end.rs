@@ -1,4 +1,4 @@
-//! A pointer right behind an array, and like the elements of it, as a write past the end of the array leaves one; or a part of a text
+//! A pointer right behind an array: a word of another type that was read as one more element of an array of pointers; or like the elements of it, as a write past the end of the array leaves one; or a part of a text
 //! that begins in front of it; or where an index that is none leads.
 //!
 //! Against it: who sets the pointer may have set it so.
@@ -36,6 +36,9 @@ impl PastEnd {
         }
         let arrays: Option<[ArrayMember; 1]> = arrays::in_front(place, case).try_into().ok();
         let array = arrays.as_ref().map(|[array]| array);
+        if let Some((words, next)) = array.and_then(|array| element_read(place, array, case)) {
+            return Some(Self { words: format!(", {words}"), next, evidence: None, against: None });
+        }
         let in_front = text(place, case).or_else(|| element(place, value, array?, case));
         let Some((words, next)) = in_front else {
             let WrongIndex { words, next, evidence } = WrongIndex::of(place, case)?;
@@ -55,6 +58,19 @@ impl PastEnd {
 fn text(place: Addr, case: &Case<'_>) -> Option<(String, String)> {
     let (words, _) = text_into(place, case)?;
     Some((format!("and {words}"), "look for who writes a text there that is too long".to_owned()))
+}
+
+/// What was read as a pointer is none by its type, and the array of pointers in front of it ends there: an index was too large.
+fn element_read(place: Addr, array: &ArrayMember, case: &Case<'_>) -> Option<(String, String)> {
+    let last = place.checked_sub(case.width())?;
+    if case.look.is_pointer(place) != Some(false) || case.look.is_pointer(last) != Some(true) {
+        return None;
+    }
+    let elements = array.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
+    let words = format!(
+        "which is no pointer, right behind the array {array}: element {elements} was read as a pointer, which is past its end"
+    );
+    Some((words, format!("look for who computes the index of {}, and check its range", array.name)))
 }
 
 /// One more element of an array: another word of the variable holds the same, or the last word of the array is a number of the same

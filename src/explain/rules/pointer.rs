@@ -16,7 +16,7 @@ use super::set_by::{self, SetBy};
 use super::shared::{self, Shared};
 use super::static_pointers;
 use crate::abi::{Addr, Endian, Region};
-use crate::cpu::{Code, Effect, Read, Registers, long_branch};
+use crate::cpu::{Code, Effect, Origin, Read, Registers, long_branch};
 use crate::kernel::Thread;
 use crate::session::{Function, Place, is_of_kernel};
 use crate::sym::Symbol;
@@ -100,7 +100,9 @@ impl Pointer {
             Some(way) => way.site?,
             None => place.registers.pc().filter(|_| accesses())?,
         };
-        let found = Self::of(at, &place.registers, stack_at(place.registers.sp(), case), case, graph)?;
+        let stack = stack_at(place.registers.sp(), case);
+        let of = |registers: &Registers| Self::of(at, registers, stack, case, graph);
+        let found = of(&place.registers).or_else(|| of(&with_frame_pointer(&place.registers)?))?;
         // A local variable in which the kernel has the function that it calls is a copy.
         let is_of_kernel = case.look.function(at & !1).is_some_and(|function| is_of_kernel(&function.name));
         (way.is_none() || found.local.is_none() || !is_of_kernel).then_some(found)
@@ -264,6 +266,15 @@ impl Pointer {
             may_be_of_heap,
         })
     }
+}
+
+/// With the frame pointer of code that was not optimized, where it is not known: it has the value of the stack pointer there. What was
+/// read through it is compared with the pointer.
+fn with_frame_pointer(registers: &Registers) -> Option<Registers> {
+    let sp = registers.sp().filter(|_| registers.get("r7").is_none())?;
+    let mut registers = registers.clone();
+    registers.set_from(Origin::Inferred, "r7", sp);
+    Some(registers)
 }
 
 /// In words where a pointer was read from, and what to look at: in a block of a pool. `at`: the place.

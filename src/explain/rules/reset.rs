@@ -9,10 +9,10 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::User;
 use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
-use super::{interrupts, place, words};
+use super::{interrupts, place, starvation, words};
 use crate::abi::{Addr, Region};
-use crate::kernel::Thread;
-use crate::session::CpuState;
+use crate::kernel::{State, Thread};
+use crate::session::{CpuState, is_of_kernel};
 
 /// The functions of a backtrace that are named, and the threads.
 const CALLERS: usize = 4;
@@ -33,14 +33,20 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let at = vector.unwrap_or_else(named);
     let loops = cpu.and_then(|cpu| waits_in_loop(cpu, case)).unwrap_or_default();
     let last = last(case);
-    let by = last.map_or_else(String::new, |last| format!(", in which {} had the processor last", last.label()));
+    let kept = last.and_then(|last| kept(last, case, graph));
+    let at_code = last.and_then(|last| in_code(last, case)).map_or_else(String::new, |at| format!(" in {at}"));
+    let by = last.map_or_else(String::new, |last| {
+        let kept = kept.as_deref().unwrap_or_default();
+        format!(", in which {} had the processor last{at_code}{kept}", last.label())
+    });
     vec![
         Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
             format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before{by}"),
         )
-        .behind(Some(Behind::EarlierRun))
+        // That a watchdog was not served explains the reset.
+        .behind(kept.is_none().then_some(Behind::EarlierRun))
         .against(["a debugger may have started it again"])
         .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
@@ -83,6 +89,28 @@ fn last<'k>(case: &Case<'k>) -> Option<&'k Thread> {
     let symbol = case.look.symbol(CURRENT)?;
     let word = case.words(&case.look.bytes(symbol.address, case.width())?, true).first().copied()?;
     case.kernel?.thread(word)
+}
+
+/// Where a thread was in the application's code when it was interrupted last.
+fn in_code(thread: &Thread, case: &Case<'_>) -> Option<String> {
+    let pc = *case.cpus?.frames(thread.address)?.first().filter(|_| thread.state == Some(State::READY))?;
+    let is_own = case.look.function(pc).is_some_and(|function| !is_of_kernel(&function.name));
+    is_own.then(|| words::place_at(pc, case))
+}
+
+/// `, and had not blocked for 2000 ticks of the trace; logger, feeder were ready and could not run`: by the end of the trace.
+fn kept(last: &Thread, case: &Case<'_>, graph: &Graph) -> Option<String> {
+    let (events, hog) = (case.events.filter(|events| events.has_clock)?, graph.tasks.at(last.address)?);
+    let (since, _) = starvation::keeps(hog, events)?;
+    in_code(last, case)?;
+    let is_starved = |task: &&Task| task.does == Does::Ready && starvation::is_kept_off(task, hog);
+    let starved: Vec<String> =
+        graph.tasks.list.iter().filter(is_starved).take(WAITS).map(|task| case.label(task.address)).collect();
+    let were = if starved.len() == 1 { "was" } else { "were" };
+    (!starved.is_empty()).then(|| {
+        let lasts = words::trace_ticks(since, case);
+        format!(", and had not blocked for {lasts}; {} {were} ready and could not run", starved.join(", "))
+    })
 }
 
 /// The threads that were ready beside the one that had the processor: one of them may be the one that a watchdog missed.

@@ -38,6 +38,10 @@ const WORD: u64 = 4;
 const SAVED: (Addr, u64) = (20, 12);
 /// The most bytes of memory in which they are looked for.
 const MOST: u64 = 8 << 20;
+/// HFSR: a fault was escalated to HardFault.
+const FORCED: u64 = 1 << 30;
+/// Bytes around the address of a frame in which a handler stores what else it keeps of a fault.
+const RECORD: u64 = 128;
 /// Bytes that are read at once.
 const STEP: u64 = 1024;
 
@@ -53,10 +57,23 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) 
     }
     let may_fail: Vec<Why<'_>> = found.all.iter().filter_map(|place| Why::of(place, cpus, case)).collect();
     let places: Vec<&Place> = may_fail.iter().map(|why| why.place).collect();
-    let saved: Vec<Option<Addr>> = copies(&places, false, cpus, case);
-    let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
+    let pointers = copies(&places, true, cpus, case);
+    let records = may_fail.iter().zip(pointers).map(|(why, at)| at.filter(|at| is_record(*at, why, case)));
+    let saved = copies(&places, false, cpus, case).into_iter().zip(records).map(|(copy, record)| copy.or(record));
+    let with_copy = may_fail.iter().zip(saved).find_map(|(why, at)| Some((why, Some(at?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
     Some(why.with_pointer(why.finding(copy, cpu, cpus, case), case, graph))
+}
+
+/// True for a variable that has the address of the frame, and beside it what the registers of a fault hold: the address that failed, or
+/// that a fault was escalated (HFSR.FORCED: Armv7-M Architecture Reference Manual, B3.2.16).
+fn is_record(at: Addr, why: &Why<'_>, case: &Case<'_>) -> bool {
+    let Some(variable) = case.look.variable(at) else { return false };
+    let start = variable.address.max(at.saturating_sub(RECORD));
+    let end = variable.address.saturating_add(variable.size).min(at.saturating_add(RECORD));
+    let words = case.look.bytes(start & !3, end.saturating_sub(start & !3)).map(|bytes| case.words(&bytes, true));
+    let failed = why.place.effect.and_then(Effect::address).filter(|at| *at >= address::NULL);
+    words.is_some_and(|words| words.iter().any(|word| *word == FORCED || Some(*word) == failed))
 }
 
 /// Where a thread is by registers that were given: those of a crash log are those that the fault found.
@@ -280,7 +297,7 @@ impl<'a> Why<'a> {
 /// That a handler saved what an exception pushed, or where that is.
 pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
     let variable = case.look.place(at).map_or_else(String::new, |name| format!(" ({name})"));
-    let is_address = case.look.bytes(at, WORD) == Some(address(frame));
+    let is_address = case.look.bytes(at, WORD) == Some(stored(frame));
     let text = match is_address {
         true => format!("this holds the address of these registers{variable}: a handler may have stored it"),
         false => format!("its lr, pc and xpsr again{variable}: a handler saved them"),
@@ -289,7 +306,7 @@ pub(super) fn saved(at: Addr, frame: Addr, case: &Case<'_>) -> Evidence {
 }
 
 /// An address as a Cortex-M stores it.
-fn address(at: Addr) -> Vec<u8> {
+fn stored(at: Addr) -> Vec<u8> {
     u32::try_from(at).map(|at| at.to_le_bytes().to_vec()).unwrap_or_default()
 }
 
@@ -302,7 +319,7 @@ pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: 
         Some([words, reversed])
     };
     let needles: Vec<Option<[Vec<u8>; 2]>> = places.iter().map(needle).collect();
-    let addresses: Vec<Vec<u8>> = places.iter().map(|place| address(place.frame)).collect();
+    let addresses: Vec<Vec<u8>> = places.iter().map(|place| stored(place.frame)).collect();
     let mut found = vec![None; places.len()];
     if places.is_empty() || !case.look.is_stored() {
         return found;
