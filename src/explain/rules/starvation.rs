@@ -42,6 +42,8 @@ pub(super) const NO_ROUND: &str =
 
 /// So many sleeps that were over are a habit.
 const SLEEPS: u64 = 3;
+/// So often a thread gets the processor that has it in turn with another one.
+const TURNS: u64 = 16;
 /// So many mutexes are got in many rounds of a loop.
 const OFTEN: u64 = 64;
 /// The functions of a backtrace that are named.
@@ -368,9 +370,11 @@ fn claim(
     let by_threshold = starved.iter().any(|task| is_behind_threshold(task, hog));
     let left = if by_threshold { threshold::left(hog.address, case) } else { None };
     let (left, at_code) = left.unzip();
+    let (turn, turns) = case.events.and_then(|events| in_turn(hog, events, case, graph)).unzip();
     let claim = format!(
-        "{name}{} runs{at} and does not block{how}: {} {} ready and cannot run{}{}",
+        "{name}{} runs{at} and does not block{how}{}: {} {} ready and cannot run{}{}",
         rank(hog, starved),
+        turn.unwrap_or_default(),
         all.join(", "),
         if starved.len() == 1 { "is" } else { "are" },
         left.unwrap_or_default(),
@@ -379,6 +383,7 @@ fn claim(
     Finding::new(Code::Starvation, cap, claim)
         .evidence(evidence.into_iter().chain(shown))
         .evidence(cpu.and_then(|cpu| place::callers(&cpu.functions, CALLERS)))
+        .evidence(turns)
         .evidence(used)
         .evidence(gets)
         .evidence(calls.iter().flat_map(|calls| calls.evidence.clone()))
@@ -395,6 +400,24 @@ fn claim(
         .with_heap(cpu.filter(|_| waits_in_loop).map_or(&[], |cpu| &cpu.functions), Suspect::Place, case)
         .threads([hog.address])
         .affected(starved.iter().map(|task| task.address))
+}
+
+/// The more urgent thread that has the processor in turn with one that does not block, for much of the trace: the two may wake each other
+/// without end.
+fn in_turn(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let is_urgent = |task: &&Task| task.address != hog.address && task.priority <= hog.priority;
+    let others = graph.tasks.list.iter().filter(is_urgent);
+    let (other, activity) = others
+        .filter_map(|task| Some((task, events.activity(task.address)?)))
+        .find(|(_, activity)| activity.dispatched >= TURNS && activity.ran >= events.length() / 4)?;
+    let name = format!("{}{}", case.label(other.address), priority(other.address, graph));
+    let text = format!(
+        "{name} had the processor {} times in the trace, for {} of its {} ticks",
+        activity.dispatched,
+        activity.ran,
+        events.length()
+    );
+    Some((format!(", in turn with {name}"), shows(other.address, text, graph)))
 }
 
 /// Where a thread that does not block calls `tx_thread_sleep` again and again, by its code: with 0 ticks that call does nothing, and
