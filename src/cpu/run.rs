@@ -13,6 +13,8 @@ use crate::abi::Addr;
 
 /// The most instructions that are carried out.
 const STEPS: usize = 4096;
+/// So many of them are the last.
+const LAST: usize = 1024;
 /// The most words of code and memory that are read: over a link each takes time.
 const WORDS: usize = 2048;
 /// The most calls within each other.
@@ -22,7 +24,7 @@ const MRS: u16 = 0xF3EF;
 const IPSR: u16 = 0x05;
 
 /// Such a run.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Run {
     /// The addresses of registers of devices that it accesses.
     pub devices: BTreeSet<Addr>,
@@ -34,6 +36,10 @@ pub struct Run {
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
     pub steps: usize,
+    /// Of the last instructions that are carried out, where it does not come to its end: the addresses of memory that they access, and
+    /// how often they write to memory.
+    pub accessed_last: BTreeSet<Addr>,
+    pub written_last: usize,
     /// True where it comes to its end; else it has not after the most instructions that are carried out.
     pub ends: bool,
 }
@@ -47,7 +53,8 @@ pub const fn is_device(at: Addr) -> bool {
 
 /// True for those of what belongs to the core: the NVIC, SysTick, the cycle counter. Nothing there acknowledges an interrupt of a device,
 /// but for the words that disable one in the NVIC (B3.4.3).
-pub(super) const fn is_of_core(at: Addr) -> bool {
+#[must_use]
+pub const fn is_of_core(at: Addr) -> bool {
     matches!(at, 0xE000_0000..=0xE00F_FFFF) && !matches!(at, 0xE000_E180..=0xE000_E1BF)
 }
 
@@ -83,8 +90,8 @@ impl Live<'_> {
         Some(())
     }
 
-    /// A word was written: `None` where what was is not known, or is less than a word.
-    fn write(&self, at: Addr, value: Option<u32>) -> Option<()> {
+    /// So many bytes were written: `None` where what was is not known.
+    fn write(&self, at: Addr, value: Option<u32>, bytes: u32) -> Option<()> {
         if is_of_core(at) {
             return Some(());
         }
@@ -96,19 +103,20 @@ impl Live<'_> {
             return self.device(at);
         }
         let mut known = self.known.try_borrow_mut().ok()?;
-        let words = [at & !3, at.checked_add(3)? & !3];
-        let is_whole = at & 3 == 0;
+        let words = [at & !3, at.checked_add(Addr::from(bytes.clamp(1, 4)).checked_sub(1)?)? & !3];
+        let before = known.get(&(at & !3)).copied().flatten();
+        let value = value.and_then(|value| merged(before, at, value, bytes));
         self.written.try_borrow_mut().ok()?.extend(words);
-        words.into_iter().for_each(|word| _ = known.insert(word, value.filter(|_| is_whole)));
+        words.into_iter().for_each(|word| _ = known.insert(word, value));
         Some(())
     }
 }
 
 impl Live<'_> {
-    fn done(&self, accessed: BTreeSet<Addr>, own: Vec<Addr>, steps: usize, ends: bool) -> Option<Run> {
+    fn done(&self, run: Run) -> Option<Run> {
         let devices = self.devices.try_borrow().ok()?.clone();
         let devices_written = self.devices_written.try_borrow().ok()?.clone();
-        Some(Run { devices, devices_written, accessed, own, steps, ends })
+        Some(Run { devices, devices_written, ..run })
     }
 }
 
@@ -138,6 +146,19 @@ impl Program for Live<'_> {
     }
 }
 
+/// A word after so many of its bytes were written; `None` where it is not known, or where they are in two words.
+fn merged(before: Option<u32>, at: Addr, value: u32, bytes: u32) -> Option<u32> {
+    let mask = match bytes {
+        4 if at & 3 == 0 => return Some(value),
+        2 if at & 1 == 0 => 0xFFFF,
+        1 => 0xFF,
+        _ => return None,
+    };
+    let shift = u32::try_from(at & 3).ok()?.checked_mul(8)?;
+    let moved = |bits: u32| bits.checked_shl(shift);
+    Some(before? & !moved(mask)? | moved(value & mask)?)
+}
+
 /// Carries out the handler at an address, of a Cortex-M exception of this number. `word`: a word of memory, also of its code, at a
 /// multiple of 4; `None` for what is not to be read. `is_kernel`: whether code at an address is of the kernel. `None` where its way is not
 /// known: it depends on a device, or on what is not read.
@@ -160,6 +181,7 @@ pub fn run(
     state.stores = Some(Vec::new());
     let (mut at, mut callers, mut own) = (handler & !1, Vec::new(), Vec::new());
     let mut accessed = BTreeSet::new();
+    let (mut accessed_last, mut written_last) = (BTreeSet::new(), 0_usize);
     // Its function, for another one.
     let mut has_left = true;
     for steps in 0..STEPS {
@@ -176,7 +198,10 @@ pub fn run(
         let is_skipped = state.block.first() == Some(&false);
         let second = at.checked_add(2).and_then(|at| live.code(at)).unwrap_or_default();
         let place = InstructionSet::Thumb.accessed(first, second, &state).filter(|_| !is_skipped);
-        accessed.extend(place.map(Addr::from).filter(|_| !live.in_kernel.get()));
+        let place = place.map(Addr::from).filter(|_| !live.in_kernel.get());
+        accessed.extend(place);
+        let is_last = steps >= STEPS.saturating_sub(LAST);
+        accessed_last.extend(place.filter(|_| is_last));
         let (flow, next) = carry_out(at, &mut state, &live)?;
         if first == MRS && !is_skipped {
             let second = live.code(at.checked_add(2)?)?;
@@ -185,8 +210,9 @@ pub fn run(
             }
         }
         for Stored { place, value, bytes } in state.stores.as_mut().map(std::mem::take)? {
+            written_last = written_last.saturating_add(usize::from(is_last && matches!(place, Value::Is(_))));
             match place {
-                Value::Is(place) => live.write(place.into(), value.known().filter(|_| bytes == 4))?,
+                Value::Is(place) => live.write(place.into(), value.known(), bytes.into())?,
                 Value::Frame(_) => {}
                 _ => return None,
             }
@@ -198,6 +224,10 @@ pub fn run(
         at = match flow {
             Flow::Next | Flow::Branch(_, Some(false)) => next,
             Flow::Branch(to, Some(true)) | Flow::Jump(Some(to)) => to & !1,
+            Flow::Jumps(all) => {
+                let [to] = <[Addr; 1]>::try_from(all).ok()?;
+                to & !1
+            }
             Flow::Select(ways) => {
                 let [way] = <[Vec<bool>; 1]>::try_from(ways).ok()?;
                 state.block = way;
@@ -210,13 +240,17 @@ pub fn run(
             }
             Flow::Returns => match callers.pop() {
                 Some(caller) => caller,
-                None => return live.done(accessed, own, steps.saturating_add(1), true),
+                None => {
+                    let steps = steps.saturating_add(1);
+                    let run = Run { accessed, own, steps, ends: true, ..Run::default() };
+                    return live.done(run);
+                }
             },
             Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,
             _ => return None,
         };
     }
-    live.done(accessed, own, STEPS, false)
+    live.done(Run { accessed, own, steps: STEPS, accessed_last, written_last, ..Run::default() })
 }
 
 #[cfg(test)]
@@ -248,6 +282,16 @@ mod tests {
         let full = of(8);
         assert_eq!((full.devices, full.own.last().copied()), (BTreeSet::new(), Some(0x116)));
         assert_eq!(found(&HANDLER, &[]), None, "what decides is not known");
+    }
+
+    #[test]
+    fn bytes_are_written_into_a_word() {
+        assert_eq!(merged(Some(0x4433_2211), 0x2000_0001, 0xABCD, 1), Some(0x4433_CD11));
+        assert_eq!(merged(Some(0x4433_2211), 0x2000_0002, 0xABCD, 2), Some(0xABCD_2211));
+        assert_eq!(merged(None, 0x2000_0000, 7, 4), Some(7));
+        assert_eq!(merged(None, 0x2000_0000, 7, 1), None, "the rest is not known");
+        assert_eq!(merged(Some(1), 0x2000_0002, 7, 4), None, "in two words");
+        assert_eq!(merged(Some(1), 0x2000_0003, 7, 2), None);
     }
 
     /// push {lr}; bl get; cmp r0, #0; bne there; pop {pc}; there: b there

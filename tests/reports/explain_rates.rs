@@ -193,7 +193,9 @@ fn the_rates_of_false_claims_are_in_the_documentation() {
         let planted = planted(&name);
         for finding in rows.iter().filter(|row| row["type"] == "finding") {
             let code = finding["code"].as_str().unwrap();
-            let is_wrong = !planted.iter().any(|planted| planted == code);
+            // An interrupt that keeps all back is one or the other, where its code is not known, and the claim says so.
+            let is_either = code == "isr-storm" && finding["claim"].as_str().unwrap().contains("or does not end");
+            let is_wrong = !planted.iter().any(|planted| planted == code || is_either && planted == "isr-never-ends");
             let count = counts.entry(code.to_owned()).or_default();
             if finding["confidence"] == "hint" {
                 count.hints += 1;

@@ -14,6 +14,7 @@ const BYTE_RELEASE: u64 = 27;
 const MEMORY: u64 = 9;
 /// Of the application.
 const WEIGHED: u64 = 4101;
+const COMMAND: u64 = 4100;
 const SUSPENDED: u64 = 3;
 
 const POOL: u64 = 0x2000_5000;
@@ -149,4 +150,28 @@ fn a_number_that_was_inserted_and_became_a_count_was_not_seen() {
     assert!(claim.contains("; 1214 is a number that Scan inserts in event "), "{claim}");
     assert!(claim.ends_with(": it may have stored it there"), "{claim}");
     assert!(!found("inserted-other", 1200).contains("inserts"));
+}
+
+/// "Nothing wrong found": the trace ended where a thread had inserted a command, for which a table of functions had no entry.
+#[test]
+fn a_table_of_functions_without_an_entry_for_the_last_command_was_not_seen() {
+    let found = |name: &str, command: u64, goes_on: bool| {
+        let mut story = Story::default();
+        story.goes_on(4);
+        story.wakes(SCAN, SLEEPS);
+        story.by(SCAN, COMMAND, [command, 7, 0, 0]);
+        story.by(SCAN, MUTEX_GET, [IMAGE, FOREVER, 0, 0]);
+        if goes_on {
+            story.wakes(BEAT, SLEEPS);
+        }
+        story.findings_with("stall.elf", name)
+    };
+    let all = found("entry-missing", 3, false);
+    let first = all.iter().find(|finding| finding["code"] == "null-call").unwrap_or_else(|| panic!("{all:?}"));
+    assert_eq!(first["confidence"], "hint", "{first}");
+    let claim = first["claim"].as_str().unwrap();
+    assert!(claim.contains(" of Scan, which has the number of commands[3], a null pointer in a table"), "{claim}");
+    for all in [found("entry-there", 2, false), found("entry-later", 3, true)] {
+        assert!(!all.iter().any(|finding| finding["code"] == "null-call"), "{all:?}");
+    }
 }

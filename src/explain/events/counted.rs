@@ -32,7 +32,7 @@ pub struct HadNumber {
     pub added_to: u64,
 }
 
-/// An event of the application with which a trace ends.
+/// An event of the application with which a trace ends: nobody else has an event since, and who inserted it has few.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct LastInserted {
     /// The event.
@@ -43,6 +43,8 @@ pub struct LastInserted {
     pub words: [u64; 4],
 }
 
+/// So many events of who inserted it may follow.
+const SINCE: u64 = 4;
 /// So many events of the application are remembered.
 const INSERTED: usize = 4;
 
@@ -53,6 +55,8 @@ pub(super) struct Numbers {
     pub time: Option<(Addr, u64, u64)>,
     /// The last events of the application that threads inserted: the thread, the words, and the event.
     inserted: [Option<(Addr, [u64; 4], u64)>; INSERTED],
+    /// Whether somebody else has an event since the last of them.
+    is_other_since: bool,
 }
 
 impl Numbers {
@@ -62,6 +66,12 @@ impl Numbers {
         all.iter_mut().zip(words).for_each(|(to, from)| *to = *from);
         self.inserted.rotate_right(1);
         self.inserted[0] = Some((thread, all, seq));
+        self.is_other_since = false;
+    }
+
+    /// An event of a thread, or of none.
+    pub fn event_of(&mut self, thread: Option<Addr>) {
+        self.is_other_since |= self.inserted[0].is_some_and(|(last, ..)| Some(last) != thread);
     }
 
     /// Who had a number, or what was added to `last` to make it, after an event.
@@ -115,17 +125,17 @@ impl super::Events {
         self.had.time.is_some_and(|(reader, ..)| self.is(thread, reader))
     }
 
-    /// The last event, where it is one of the application: of a thread, or of an interrupt that has not ended.
+    /// The last event of the application: of a thread that alone has an event since, or of an interrupt that has not ended.
     #[must_use]
     pub fn last_inserted(&self) -> Option<LastInserted> {
-        let by_thread =
-            self.had.inserted[0].map(|(thread, words, seq)| LastInserted { seq, by: Giver::Thread(thread), words });
+        let alone = self.had.inserted[0].filter(|_| !self.had.is_other_since);
+        let by_thread = alone.map(|(thread, words, seq)| LastInserted { seq, by: Giver::Thread(thread), words });
         let by_interrupt = self.interrupts.open.last().and_then(|open| {
             let inserted = open.inserted?;
             let by = Giver::Interrupt(Some(open.number));
             Some(LastInserted { seq: inserted.seq, by, words: inserted.words })
         });
-        by_thread.into_iter().chain(by_interrupt).find(|last| last.seq == self.newest)
+        by_thread.into_iter().chain(by_interrupt).find(|last| self.newest.saturating_sub(last.seq) <= SINCE)
     }
 
     /// Where a queue counts more messages than it has room for.

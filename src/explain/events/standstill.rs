@@ -20,6 +20,7 @@ impl Events {
         self.priorities.after(self.gaps);
         now.places.reprioritized(now.words).into_iter().for_each(|thread| self.priorities.called(thread));
         self.postures.next(now.thread(), posture, now.event.seq);
+        self.had.event_of(now.thread());
         let Some(thread) = now.thread() else { return };
         self.last_of_threads = Some(now.event.seq);
         let registered = system.trace.objects.at(thread).and_then(|object| object.priority);

@@ -2,8 +2,8 @@
 //! program can do was made longer, and the table was not.
 //!
 //! Against it: the code may look at an entry before it calls it, or the table may end with an empty one. So it is said of a call
-//! through a null pointer that is known, by a function that has the address of the table; and as a hint of a trace whose last event
-//! has the number of the entry, inserted by who ran last.
+//! through a null pointer that is known, by a function that has the address of the table; and as a hint of a trace that ends behind an
+//! event that has the number of the entry, inserted by who ran last.
 
 use super::super::events::Giver;
 use super::super::graph::Graph;
@@ -26,7 +26,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
     finding(case).into_iter().collect()
 }
 
-/// In a bare trace: the last event is one of the application, and its words are the number of the only empty entry of a table.
+/// In a bare trace: it ends behind an event of the application, whose words have the number of the only empty entry of a table.
 fn finding(case: &Case<'_>) -> Option<Finding> {
     let events = case.events.filter(|events| case.kernel.is_none() && events.cores <= 1)?;
     let last = events.last_inserted()?;
@@ -47,13 +47,13 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
             Code::NullCall,
             case.cap(Confidence::Hint),
             format!(
-                "the trace ends with event {} of {who}, which has the number of {entry}, a null pointer in a table of functions: perhaps it \
-                 was called",
+                "the trace ends behind event {} of {who}, which has the number of {entry}, a null pointer in a table of functions: perhaps \
+                 it was called",
                 last.seq
             ),
         )
         .against(["the CPU may have been stopped there by chance, and the code may not call through the table then"])
-        .evidence([Evidence::event(last.seq, format!("{who} inserts {}, and no event follows", words(&last.words))), empty.evidence()])
+        .evidence([Evidence::event(last.seq, format!("{who} inserts {}, and nobody else has an event since", words(&last.words))), empty.evidence()])
         .next(format!("look at who calls through {}, and at the entries that it has", empty.table.name)),
     )
 }
@@ -83,18 +83,30 @@ impl EmptyEntry {
         let is_function = |word: u64| {
             word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
         };
-        let functions = words.iter().filter(|word| is_function(**word)).count();
-        let empty: Vec<u64> = (0..).zip(&words).filter(|(_, word)| **word == 0).map(|(number, _)| number).collect();
-        if functions < FEWEST || functions.checked_add(empty.len())? != words.len() {
-            return None;
-        }
+        let array = case.look.arrays_at(table.address).into_iter().find(|array| array.address == table.address);
+        let element = array.as_ref().map_or(WIDTH, |array| array.element);
+        let per = usize::try_from(element.checked_div(WIDTH)?)
+            .ok()
+            .filter(|per| *per > 0 && element.is_multiple_of(WIDTH))?;
+        let lengths = array.map(|array| array.array.lengths).unwrap_or_default();
+        // The member of each element that is a function, of an array of structures.
+        let empty = (0..per).find_map(|member| {
+            let column: Vec<u64> = words.iter().copied().skip(member).step_by(per).collect();
+            let functions = column.iter().filter(|word| is_function(**word)).count();
+            let empty: Vec<u64> =
+                (0..).zip(&column).filter(|(_, word)| **word == 0).map(|(number, _)| number).collect();
+            let is_table =
+                functions >= FEWEST && !empty.is_empty() && functions.checked_add(empty.len())? == column.len();
+            is_table.then_some((member, empty))
+        });
+        let (member, empty) = empty?;
         let first = *empty.first()?;
-        let at = |number: u64| table.address.checked_add(number.checked_mul(WIDTH)?);
-        let lengths = case.look.arrays_at(table.address).into_iter().find(|array| array.address == table.address);
-        let lengths = lengths.map(|array| array.array.lengths).unwrap_or_default();
+        let into = u64::try_from(member).ok()?.checked_mul(WIDTH)?;
+        let at = |number: u64| table.address.checked_add(number.checked_mul(element)?)?.checked_add(into);
         let named = |number: u64| {
             let numbers: String = split(number, &lengths).iter().map(|number| format!("[{number}]")).collect();
-            format!("{}{numbers}", table.name)
+            let plain = format!("{}{numbers}", table.name);
+            if per == 1 { plain } else { at(number).and_then(|at| case.look.place(at)).unwrap_or(plain) }
         };
         let entries = empty.iter().take(MOST).map(|number| named(*number)).collect();
         Some(Self { at: at(first)?, entries, numbers: split(first, &lengths), table })

@@ -19,6 +19,7 @@ mod deadlock;
 pub(super) mod disabled_interrupt;
 mod earlier_run;
 mod empty_entry;
+mod endless_handler;
 mod fault;
 mod flag_lock;
 mod flags_cleared;
@@ -199,6 +200,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "waits for an interrupt that cannot come", find: asleep::find },
     Check { what: "a count that keeps the kernel from switching threads", find: preempt_left::find },
     Check { what: "handlers that do not return", find: isr_stuck::find },
+    Check { what: "handlers that do not end with memory as it is", find: endless_handler::find },
     Check { what: "switches of threads that an interrupt keeps back", find: no_switch::find },
     Check { what: "interrupts that come without end, or do not end", find: isr_storm::find },
     Check { what: "a thread for timers that is ready and kept back", find: kept_ready::find },

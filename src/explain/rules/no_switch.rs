@@ -20,9 +20,9 @@ use super::super::events::{Events, Giver, LONG, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::in_handler::{self, InHandler};
-use super::interrupts::{self, FIRST, PENDSTSET, Still};
+use super::interrupts::{self, FIRST, PENDSTSET, SYSTICK, Still};
 use super::words::gives;
-use super::{isr_storm, place, silence, unacknowledged, words, writers};
+use super::{endless_handler, isr_storm, place, silence, unacknowledged, words, writers};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level};
 use crate::kernel::{Kernel, Kind, Thread, Under};
@@ -38,6 +38,8 @@ const PENDSVSET: u64 = 1 << 28;
 const ALONE: u64 = 64;
 /// So many that get nothing are no chance.
 const REFUSED: u64 = 256;
+/// What speaks against an interrupt that no register shows, and whose handler does not end.
+const NOT_SEEN: &str = "that it is this interrupt is inferred from its code";
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -100,17 +102,21 @@ struct Whose {
 
 impl Whose {
     fn of(events: &Events, case: &Case<'_>) -> Self {
-        match InHandler::of(case) {
-            Some(within) => Self::known(within, events, case),
-            None => Self::by_code(case),
+        if let Some(within) = InHandler::of(case) {
+            return Self::known(within, in_handler::AGAINST, events, case);
         }
+        let Some((number, evidence)) = endless_handler::only(case) else { return Self::by_code(case) };
+        let within = InHandler { number, name: interrupts::name(case, number), at: String::new(), evidence };
+        Self::known(within, NOT_SEEN, events, case)
     }
 
-    /// What an exception left says which one it is.
-    fn known(within: InHandler, events: &Events, case: &Case<'_>) -> Self {
+    /// What an exception left says which one it is, or that it alone does not end.
+    fn known(within: InHandler, against: &'static str, events: &Events, case: &Case<'_>) -> Self {
         let InHandler { number, name, at, evidence } = within;
         // Its handler inserts an event each time, and the trace has none.
-        let is_once = events.interrupts.by_number.is_empty() && writers::handler_inserts(number, case);
+        let is_silent = events.interrupts.by_number.is_empty() && writers::handler_inserts(number, case);
+        let endless = endless_handler::goes_round(number, case);
+        let is_once = is_silent || endless.is_some();
         let (code, why) = if is_once {
             (Code::IsrNeverEnds, "does not end")
         } else {
@@ -126,8 +132,12 @@ impl Whose {
         Self {
             code,
             name: format!("{name} {why}"),
-            more: format!("{}{path_words}", if at.is_empty() { String::new() } else { format!("; it was{at}") }),
-            against: path.iter().filter_map(|path| path.against).chain([in_handler::AGAINST]).collect(),
+            more: format!(
+                "{}{}{path_words}",
+                if at.is_empty() { String::new() } else { format!("; it was{at}") },
+                endless.map_or_else(String::new, |lines| format!("; with memory as it is, it goes round{lines}"))
+            ),
+            against: path.iter().filter_map(|path| path.against).chain([against]).collect(),
             evidence: std::iter::once(evidence).chain(path.into_iter().flat_map(|path| path.evidence)).collect(),
             next,
             is_kept: events.timers.kept.is_some_and(|kept| kept.again >= LONG),
@@ -193,9 +203,14 @@ impl Ready {
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let (kernel, events) = (case.kernel?, events_of_all(case));
     // A handler that is an endless loop is another rule.
-    let number = match cpu.registers.level() {
+    let (number, within) = match cpu.registers.level() {
         _ if cpu.in_loop.is_some() => return None,
-        Level::Exception(number) => Some(u64::from(number)).filter(|number| *number >= FIRST)?,
+        // The tick came upon it.
+        Level::Exception(number) if u64::from(number) == SYSTICK => {
+            let within = InHandler::of(case)?;
+            (within.number, Some(within))
+        }
+        Level::Exception(number) => (Some(u64::from(number)).filter(|number| *number >= FIRST)?, None),
         _ => return of_riscv(cpu, kernel, events?, case),
     };
     let by_events = |events| {
@@ -208,12 +223,18 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let of_events = events.and_then(by_events);
     let is_by_events = of_events.is_some();
     let kept = of_events.or_else(by_code)?;
-    let name = cpu.exception.clone().unwrap_or_else(|| interrupts::name(case, number));
+    let name = cpu.exception.clone().filter(|_| within.is_none());
+    let name = name.unwrap_or_else(|| interrupts::name(case, number));
     let pc = cpu.registers.pc()? & !1;
-    let begins = case.look.function(pc).filter(|function| function.address & !1 == pc);
+    let begins = case.look.function(pc).filter(|function| function.address & !1 == pc && within.is_none());
     let is_again = interrupts::is_pending(cpu, number) == Some(true);
-    let (code, why) = match (&begins, is_again, &cpu.polling) {
-        (Some(_), ..) | (_, true, _) => (Code::IsrStorm, "comes again and again"),
+    let polling = cpu.polling.as_ref().filter(|_| within.is_none());
+    let endless = endless_handler::goes_round(number, case);
+    let (code, why) = match (&begins, is_again, polling) {
+        _ if endless.is_some() => (Code::IsrNeverEnds, "does not end"),
+        (Some(_), ..) => (Code::IsrStorm, "comes again and again"),
+        // Its device may ask again while the handler does not end.
+        (_, true, _) => (Code::IsrStorm, "comes again and again, or does not end"),
         (.., Some(_)) => (Code::IsrNeverEnds, "does not end, or comes again and again"),
         _ => (Code::IsrStorm, "comes again and again, or does not end"),
     };
@@ -225,6 +246,13 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         claim.push_str("; ");
         claim.push_str(&path.words);
     }
+    if let Some(lines) = &endless {
+        claim.push_str("; with memory as it is, it goes round");
+        claim.push_str(lines);
+    }
+    let acknowledge = || format!("{}; wait for nothing in the handler", words::acknowledge(&name));
+    let next =
+        endless.map_or_else(acknowledge, |lines| format!("look at the loop{lines}, and at who changes what it reads"));
     Some(
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)
@@ -235,8 +263,9 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
             .evidence(
                 begins.map(|_| Evidence::register("pc", pc, format!("the first instruction of the handler of {name}"))),
             )
+            .evidence(within.map(|within| within.evidence))
             .evidence(place::callers(&cpu.functions, CALLERS))
-            .next(format!("{}; wait for nothing in the handler", words::acknowledge(&name)))
+            .next(next)
             .affected(kernel.threads.iter().map(|thread| thread.address)),
     )
 }

@@ -31,7 +31,8 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let current = thread_of(cpu, case.kernel).filter(|thread| !has_room(thread));
     // Of another one it is not known that the handler was called for it.
     let is_full = |thread: &&Thread| thread.stack.high == High::Full;
-    let known = given(cpu, case).or_else(|| current.filter(is_full));
+    let limited = at_limit(cpu, case);
+    let known = given(cpu, case).or_else(|| current.filter(is_full)).or(limited);
     let thread = known.or_else(|| only(case)).or(current);
     let is_inferred = known.is_none() && thread.is_some();
     let name = handler.name.clone().unwrap_or_else(|| format!("{:#x}", handler.pc));
@@ -41,6 +42,10 @@ fn finding(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Option<Finding> {
     let claim = match thread {
         Some(thread) => {
             evidence.extend(lowest(thread));
+            let psp = limited.and_then(|_| cpu.registers.get("psp"));
+            evidence.extend(psp.map(|psp| {
+                Evidence::register("psp", psp, format!("it is at the end of the stack of {}", thread.label()))
+            }));
             let size = thread.stack.size.map_or_else(String::new, |size| format!(" ({size} bytes)"));
             let calls = stack_calls::of(thread, case);
             let least = thread.stack.size.map_or(u64::MAX, |size| size / 2);
@@ -72,6 +77,15 @@ fn given<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
     let kernel = case.kernel?;
     let held = ARGUMENTS.iter().filter_map(|name| cpu.registers.get(name));
     held.filter_map(|at| kernel.thread(at)).find(|thread| thread.stack.high == High::Full)
+}
+
+/// The current thread, where its stack pointer is at the end of its stack or below: an Armv8-M checks it (`PSPLIM`), so that what is there
+/// is not overwritten.
+fn at_limit<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
+    let thread = thread_of(cpu, case.kernel)?;
+    let (psp, start) = (cpu.registers.get("psp")?, thread.stack.start?);
+    let is_limit = cpu.registers.get("psplim") == Some(psp);
+    (psp <= start && (is_limit || !thread.stack.holds(psp))).then_some(thread)
 }
 
 /// The only thread whose stack is used up.
