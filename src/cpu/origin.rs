@@ -25,6 +25,7 @@ pub(super) fn written_by(first: u16, second: u16, at: Addr) -> u32 {
 }
 
 pub use computed::{Input, computed};
+pub use thumb::called_member;
 pub(super) use thumb::{addressing, loaded_word, stored_words};
 
 /// What one instruction does to registers.

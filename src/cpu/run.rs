@@ -36,9 +36,9 @@ pub struct Run {
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
     pub steps: usize,
-    /// Of the last instructions that are carried out, where it does not come to its end: the addresses of memory that they access, and
-    /// how often they write to memory.
+    /// The addresses of memory that the last instructions access, where it does not come to its end.
     pub accessed_last: BTreeSet<Addr>,
+    /// How often these write to memory.
     pub written_last: usize,
     /// True where it comes to its end; else it has not after the most instructions that are carried out.
     pub ends: bool,

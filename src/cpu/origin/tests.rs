@@ -471,3 +471,14 @@ fn a_pointer_from_a_table_has_the_place_of_its_first_element() {
         Some((0x2000_0124, None))
     );
 }
+
+/// `ops->relieve(lock)`: the structure was known only by its members.
+#[test]
+fn the_member_that_was_called_is_in_front_of_the_call() {
+    let of = |code: &[u16]| called_member(&code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<u8>>());
+    assert_eq!(of(&[0x4620, 0x691B, 0x4798]), Some(16), "ldr r3, [r3, #16]; blx r3");
+    assert_eq!(of(&[0xF8D5, 0x3104, 0x4798]), Some(0x104), "ldr.w r3, [r5, #260]; blx r3");
+    assert_eq!(of(&[0x691A, 0x4798]), None, "another register");
+    assert_eq!(of(&[0x691B, 0x4620, 0x4798]), None, "another instruction is between");
+    assert_eq!(of(&[0x4798]), None);
+}

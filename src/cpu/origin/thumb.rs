@@ -4,7 +4,7 @@ use super::super::instruction::long_branch;
 use super::super::polling::{self, Step, Walk};
 use super::super::steps;
 use super::{Code, Does, Instruction, Line, Table, bit};
-use crate::abi::Addr;
+use crate::abi::{Addr, Endian};
 
 /// What a call may change: r0 to r3, r12 and lr (Procedure Call Standard for the Arm Architecture, 6.1.1).
 const BY_CALLS: u32 = 0x500F;
@@ -104,6 +104,21 @@ pub(in super::super) fn loaded_word(first: u16, second: u16) -> Option<u16> {
         _ if first & 0xFFF0 == 0xF8D0 || first & 0xFFF0 == 0xF850 => Some(second >> 12).filter(|to| *to < 15),
         _ => None,
     }
+}
+
+/// The member that a call through a register was read from by the instruction in front of it, as its distance from the beginning of its
+/// structure. `code`: up to the call and with it.
+#[must_use]
+pub fn called_member(code: &[u8]) -> Option<u64> {
+    let back = |bytes: usize| Endian::Little.u16(code, code.len().checked_sub(bytes)?);
+    let called = back(2).filter(|call| call & 0xFF87 == 0x4780)? >> 3 & 0xF;
+    // LDR with an offset of words, of 16 bits and of 32.
+    if back(6).is_some_and(|first| first & 0xFFF0 == 0xF8D0) {
+        let second = back(4)?;
+        return (second >> 12 == called).then_some(u64::from(second & 0xFFF));
+    }
+    let load = back(4).filter(|load| load & 0xF800 == 0x6800 && load & 7 == called)?;
+    Some(u64::from(load >> 6 & 0x1F) << 2)
 }
 
 /// The registers whose words an instruction stores, each with its distance from the address.

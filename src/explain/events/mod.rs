@@ -32,7 +32,7 @@ mod words;
 
 pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, Lacking, LeftSet, SetFlags};
-pub use counted::{HadNumber, LastInserted, Overcount};
+pub use counted::{HadNumber, Overcount};
 pub use deleted::AfterDelete;
 pub use interrupts::{Inserted, Interrupt, Open, Tick};
 pub use negative::{NegativeWait, NegativeWaits};

@@ -11,6 +11,7 @@ use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::pointer::body;
 use super::words::function_at;
 use crate::abi::{Addr, Endian};
+use crate::cpu::called_member;
 use crate::sym::Symbol;
 
 /// Bytes of a pointer of a Cortex-M.
@@ -72,6 +73,8 @@ pub(super) struct EmptyEntry {
     entries: Vec<String>,
     /// The numbers of the first one: two for a table of two dimensions.
     numbers: Vec<u64>,
+    /// True for a structure that alone has no function in the member that was called.
+    is_member: bool,
 }
 
 impl EmptyEntry {
@@ -109,7 +112,7 @@ impl EmptyEntry {
             if per == 1 { plain } else { at(number).and_then(|at| case.look.place(at)).unwrap_or(plain) }
         };
         let entries = empty.iter().take(MOST).map(|number| named(*number)).collect();
-        Some(Self { at: at(first)?, entries, numbers: split(first, &lengths), table })
+        Some(Self { at: at(first)?, entries, numbers: split(first, &lengths), table, is_member: false })
     }
 
     /// Of the only such table of which the function has the address that called through a null pointer, by the address of the call.
@@ -125,12 +128,53 @@ impl EmptyEntry {
         let mut tables = tables.filter_map(|table| Self::of(table, case));
         match (tables.next(), tables.next()) {
             (Some(only), None) => Some(only),
-            _ => None,
+            (Some(_), Some(_)) => None,
+            (None, _) => Self::member(site, case),
         }
+    }
+
+    /// Of the only constant structure that has no function in the member through which a call went, where others of its size have one.
+    fn member(site: Addr, case: &Case<'_>) -> Option<Self> {
+        let (from, code) = body(site & !1, case)?;
+        let end = usize::try_from((site & !1).checked_sub(from)?.checked_add(2)?).ok()?;
+        let into = called_member(code.get(..end)?)?;
+        let is_function = |word: u64| {
+            word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
+        };
+        let member = |table: &Symbol| {
+            let at = table
+                .address
+                .checked_add(into)
+                .filter(|_| into.checked_add(WIDTH).is_some_and(|end| end <= table.size))?;
+            Some((at, u64::from(Endian::Little.u32(&case.look.bytes(at, WIDTH)?, 0)?)))
+        };
+        let all = case.look.constants();
+        let sizes: Vec<u64> = all
+            .iter()
+            .filter(|table| member(table).is_some_and(|(_, to)| is_function(to)))
+            .map(|table| table.size)
+            .collect();
+        let lacks =
+            |table: &Symbol| member(table).filter(|(_, to)| *to == 0 && sizes.contains(&table.size)).map(|(at, _)| at);
+        let mut found = all.into_iter().filter_map(|table| Some((lacks(&table)?, table)));
+        let ((at, table), None) = (found.next()?, found.next()) else { return None };
+        let entry = case.look.place(at)?;
+        Some(Self { at, entries: vec![entry], numbers: Vec::new(), table, is_member: true })
     }
 
     /// Adds it to a fault.
     pub fn added_to(self, finding: Finding, site: Addr, case: &Case<'_>) -> Finding {
+        if self.is_member {
+            let entry = self.entries.join(" and ");
+            let claim = format!("{}; perhaps it was read from {entry}, which is null", finding.claim);
+            let evidence =
+                Evidence::memory(self.at, format!("{entry}: no function, where other constants of its size have one"))
+                    .holds(0);
+            return Finding { claim, ..finding }
+                .against(["which structure the call went through is inferred: no other constant lacks this member"])
+                .evidence([evidence])
+                .next(format!("look at who may call {entry} without a check, and at its initial value"));
+        }
         let verb = if self.entries.len() == 1 { "is" } else { "are" };
         let claim = format!(
             "{}; {} {verb} null, and {} has the address of {}",
