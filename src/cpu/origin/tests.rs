@@ -479,6 +479,8 @@ fn the_member_that_was_called_is_in_front_of_the_call() {
     assert_eq!(of(&[0x4620, 0x691B, 0x4798]), Some(16), "ldr r3, [r3, #16]; blx r3");
     assert_eq!(of(&[0xF8D5, 0x3104, 0x4798]), Some(0x104), "ldr.w r3, [r5, #260]; blx r3");
     assert_eq!(of(&[0x691A, 0x4798]), None, "another register");
-    assert_eq!(of(&[0x691B, 0x4620, 0x4798]), None, "another instruction is between");
+    assert_eq!(of(&[0x689B, 0x4620, 0x4798]), Some(8), "ldr r3, [r3, #8]; mov r0, r4; blx r3");
+    assert_eq!(of(&[0x689B, 0x4623, 0x4798]), None, "mov r3, r4 is between");
+    assert_eq!(of(&[0x689B, 0x3301, 0x4798]), None, "adds r3, #1 is between");
     assert_eq!(of(&[0x4798]), None);
 }

@@ -106,19 +106,39 @@ pub(in super::super) fn loaded_word(first: u16, second: u16) -> Option<u16> {
     }
 }
 
-/// The member that a call through a register was read from by the instruction in front of it, as its distance from the beginning of its
-/// structure. `code`: up to the call and with it.
+/// The most instructions between a call and what reads its pointer: they set its arguments.
+const ARGUMENTS: usize = 4;
+
+/// The member that a call through a register was read from by one of the instructions in front of it, as its distance from the beginning
+/// of its structure. `code`: up to the call and with it.
 #[must_use]
 pub fn called_member(code: &[u8]) -> Option<u64> {
     let back = |bytes: usize| Endian::Little.u16(code, code.len().checked_sub(bytes)?);
     let called = back(2).filter(|call| call & 0xFF87 == 0x4780)? >> 3 & 0xF;
     // LDR with an offset of words, of 16 bits and of 32.
-    if back(6).is_some_and(|first| first & 0xFFF0 == 0xF8D0) {
-        let second = back(4)?;
-        return (second >> 12 == called).then_some(u64::from(second & 0xFFF));
+    let loaded = |at: usize| {
+        if back(at.checked_add(4)?).is_some_and(|first| first & 0xFFF0 == 0xF8D0) {
+            let second = back(at.checked_add(2)?)?;
+            return (second >> 12 == called).then_some(u64::from(second & 0xFFF));
+        }
+        let load = back(at.checked_add(2)?).filter(|load| load & 0xF800 == 0x6800 && load & 7 == called)?;
+        Some(u64::from(load >> 6 & 0x1F) << 2)
+    };
+    let keeps = |at: usize| back(at.saturating_add(2)).is_some_and(|half| sets_another(half, called));
+    let mut places = (2..).step_by(2).take(ARGUMENTS);
+    places.find_map(|at| match loaded(at) {
+        Some(member) => Some(Some(member)),
+        None => (!keeps(at)).then_some(None),
+    })?
+}
+
+/// True for an instruction that sets another low register: MOV, and LDR with an offset of words.
+const fn sets_another(half: u16, register: u16) -> bool {
+    match half {
+        0x4600..=0x467F | 0x6800..=0x6FFF => half & 7 != register,
+        0x2000..=0x27FF => half >> 8 & 7 != register,
+        _ => false,
     }
-    let load = back(4).filter(|load| load & 0xF800 == 0x6800 && load & 7 == called)?;
-    Some(u64::from(load >> 6 & 0x1F) << 2)
 }
 
 /// The registers whose words an instruction stores, each with its distance from the address.
