@@ -21,6 +21,7 @@ mod earlier_run;
 mod empty_entry;
 mod endless_handler;
 mod fault;
+mod few_ticks;
 mod flag_lock;
 mod flags_cleared;
 mod flags_taken;
@@ -210,6 +211,7 @@ pub(super) static CHECKS: &[Check] = &[
     Check { what: "the machine timer of a RISC-V", find: machine_timer::find },
     Check { what: "a SysTick that is switched off", find: tick_off::find },
     Check { what: "time-outs that do not end", find: timers_still::find },
+    Check { what: "ticks of a kernel without a thread for its timers", find: few_ticks::find },
     Check { what: "priorities of interrupts", find: irq_priority::find },
     Check { what: "priorities of interrupts, by the code", find: priority_by_code::find },
     Check { what: "ready threads that are in no list", find: not_in_list::find },

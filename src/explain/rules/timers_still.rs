@@ -74,7 +74,7 @@ pub(super) fn armed(kernel: &Kernel) -> Vec<String> {
 }
 
 /// True for a thread that waits for a time to pass.
-fn is_timed(thread: &Thread) -> bool {
+pub(super) fn is_timed(thread: &Thread) -> bool {
     thread.timed == Some(true) && thread.state != Some(State::READY)
 }
 
@@ -97,7 +97,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let ticks = lasts.checked_div(cycles)?;
     let waited =
         |thread: &Thread| is_timed(thread) && events.lasts(thread.address) >= events.span.1.saturating_sub(begins);
-    let left = left_by_one(case).or_else(|| systick_stopped(case));
+    let left = stopped(case);
     // An average says less: more has to be over, or a function has to be known that stops the tick.
     let is_rough = by == By::Average && left.is_none();
     let turns = if kernel.threads.iter().any(waited) && !is_rough { ONE_TURN } else { TURNS };
@@ -183,13 +183,8 @@ impl Tick {
         if let Some(cycles) = events.sleeps.period().and_then(|period| u64::try_from(period).ok()) {
             return Some(Self { cycles, by: By::Sleeps });
         }
-        let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4).unwrap_or_default(), 0);
-        let known = match reload {
-            Some(reload) => Some((reload, By::Reload)),
-            None => reload_by_code(case).map(|(reload, at)| (reload, By::Code(at))),
-        };
-        if let Some((cycles, by)) = known.filter(|(reload, _)| *reload > 0) {
-            return u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by });
+        if let Some(of_systick) = Self::of_systick(case) {
+            return Some(of_systick);
         }
         if !events.sleeps.over.is_empty() || sets_time(case)? || !is_mostly_idle(case, events) {
             return None;
@@ -200,6 +195,35 @@ impl Tick {
     }
 }
 
+impl Tick {
+    /// A period of SysTick, by its register or by the code that sets it.
+    fn of_systick(case: &Case<'_>) -> Option<Self> {
+        let reload = Endian::Little.u32(&case.look.bytes(RELOAD, 4).unwrap_or_default(), 0);
+        let known = match reload {
+            Some(reload) => Some((reload, By::Reload)),
+            None => reload_by_code(case).map(|(reload, at)| (reload, By::Code(at))),
+        };
+        let (cycles, by) = known.filter(|(reload, _)| *reload > 0)?;
+        u64::from(cycles).checked_add(1).map(|cycles| Self { cycles, by })
+    }
+}
+
+/// The cycles of a period of SysTick, where it gives the tick.
+pub(super) fn period_of_systick(case: &Case<'_>) -> Option<u64> {
+    Tick::of_systick(case).filter(|_| is_by_systick(case)).map(|tick| tick.cycles)
+}
+
+/// The function that may have stopped it.
+pub(super) fn stopped(case: &Case<'_>) -> Option<Left> {
+    left_by_one(case).or_else(|| systick_stopped(case))
+}
+
+/// The time since the start in ticks of the trace, at least, where two measures of it agree.
+pub(super) fn least_since_start(case: &Case<'_>, events: &Events) -> Option<u64> {
+    let (by_stamp, by_runs) = (events.stamp?, since_start(case, events)?);
+    longer(by_stamp, by_runs).map(|_| by_stamp.min(by_runs))
+}
+
 /// The only value that the code of the program sets as SysTick's reload value, and where, if SysTick gives the tick.
 fn reload_by_code(case: &Case<'_>) -> Option<(u32, Addr)> {
     let (value, at) = case.usage()?.only_constant(RELOAD, 4, SYSTICK).filter(|_| is_by_systick(case))?;
@@ -207,7 +231,7 @@ fn reload_by_code(case: &Case<'_>) -> Option<(u32, Addr)> {
 }
 
 /// True where the code of the program calls `tx_time_set`; `None` where its code is not known.
-fn sets_time(case: &Case<'_>) -> Option<bool> {
+pub(super) fn sets_time(case: &Case<'_>) -> Option<bool> {
     let all: Vec<Addr> = TIME_SET.iter().filter_map(|name| Some(case.look.symbol(name)?.address & !1)).collect();
     Some(case.usage()?.calls_kernel(&all))
 }
