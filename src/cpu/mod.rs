@@ -55,7 +55,7 @@ pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};
 pub use riscv_jumps::{compressed, riscv_direct, riscv_jump, riscv_pair, signed};
 pub use round::{Round, round};
-pub use run::{Run, is_device, is_of_core, run};
+pub use run::{Endless, Run, is_device, is_of_core, run};
 pub use saved_fault::saved_fault;
 pub use saved_trap::saved_trap;
 pub use stub::{from_stub, to_stub};

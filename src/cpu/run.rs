@@ -15,6 +15,9 @@ use crate::abi::Addr;
 const STEPS: usize = 4096;
 /// So many of them are the last.
 const LAST: usize = 1024;
+/// So often an instruction has to come again with the same state, and so many instructions are looked at.
+const REPEATS: usize = 4;
+const COMPARED: usize = 64;
 /// The most words of code and memory that are read: over a link each takes time.
 const WORDS: usize = 2048;
 /// The most calls within each other.
@@ -36,12 +39,45 @@ pub struct Run {
     pub own: Vec<Addr>,
     /// How many instructions it carries out.
     pub steps: usize,
-    /// The addresses of memory that the last instructions access, where it does not come to its end.
-    pub accessed_last: BTreeSet<Addr>,
-    /// How often these write to memory.
-    pub written_last: usize,
-    /// True where it comes to its end; else it has not after the most instructions that are carried out.
-    pub ends: bool,
+    /// What it does last, where it has not come to its end after the most instructions that are carried out.
+    pub endless: Option<Endless>,
+}
+
+/// The last instructions of a run that does not come to its end.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Endless {
+    /// Their addresses, without those of the kernel.
+    pub code: BTreeSet<Addr>,
+    /// The addresses of memory that they access.
+    pub accessed: BTreeSet<Addr>,
+    /// True where they write to memory, the stack left out.
+    pub writes: bool,
+    /// True where the registers and the stack are the same each time that one of them comes again: no counter there ends it.
+    pub repeats: bool,
+}
+
+/// The state of the registers and the stack at the instructions of a loop, and how often each came with the same; `None` where it came with
+/// another one.
+#[derive(Default)]
+struct Again(BTreeMap<Addr, Option<(State, usize)>>);
+
+impl Again {
+    /// The next instruction.
+    fn next(&mut self, at: Addr, state: &State) {
+        if self.0.len() >= COMPARED && !self.0.contains_key(&at) {
+            return;
+        }
+        let known = self.0.entry(at).or_insert_with(|| Some((state.clone(), 0)));
+        *known = known
+            .take()
+            .filter(|(before, _)| before.is_same_with_frame(state))
+            .map(|(before, n)| (before, n.saturating_add(1)));
+    }
+
+    /// True where one of them came again and again with the same state: what counts in a register, or on the stack, differs at each.
+    fn repeats(&self) -> bool {
+        self.0.values().flatten().any(|(_, times)| *times > REPEATS)
+    }
 }
 
 /// True for the addresses at which a Cortex-M has the devices of its chip, of its board and of its core (Armv7-M Architecture Reference
@@ -181,7 +217,7 @@ pub fn run(
     state.stores = Some(Vec::new());
     let (mut at, mut callers, mut own) = (handler & !1, Vec::new(), Vec::new());
     let mut accessed = BTreeSet::new();
-    let (mut accessed_last, mut written_last) = (BTreeSet::new(), 0_usize);
+    let (mut endless, mut again) = (Endless::default(), Again::default());
     // Its function, for another one.
     let mut has_left = true;
     for steps in 0..STEPS {
@@ -201,7 +237,11 @@ pub fn run(
         let place = place.map(Addr::from).filter(|_| !live.in_kernel.get());
         accessed.extend(place);
         let is_last = steps >= STEPS.saturating_sub(LAST);
-        accessed_last.extend(place.filter(|_| is_last));
+        if is_last && !live.in_kernel.get() {
+            again.next(at, &state);
+            endless.code.insert(at);
+            endless.accessed.extend(place);
+        }
         let (flow, next) = carry_out(at, &mut state, &live)?;
         if first == MRS && !is_skipped {
             let second = live.code(at.checked_add(2)?)?;
@@ -210,7 +250,7 @@ pub fn run(
             }
         }
         for Stored { place, value, bytes } in state.stores.as_mut().map(std::mem::take)? {
-            written_last = written_last.saturating_add(usize::from(is_last && matches!(place, Value::Is(_))));
+            endless.writes |= is_last && matches!(place, Value::Is(_));
             match place {
                 Value::Is(place) => live.write(place.into(), value.known(), bytes.into())?,
                 Value::Frame(_) => {}
@@ -242,15 +282,15 @@ pub fn run(
                 Some(caller) => caller,
                 None => {
                     let steps = steps.saturating_add(1);
-                    let run = Run { accessed, own, steps, ends: true, ..Run::default() };
-                    return live.done(run);
+                    return live.done(Run { accessed, own, steps, ..Run::default() });
                 }
             },
             Flow::Jump(None) if InstructionSet::Thumb.is_return(first) => callers.pop()?,
             _ => return None,
         };
     }
-    live.done(Run { accessed, own, steps: STEPS, accessed_last, written_last, ..Run::default() })
+    endless.repeats = again.repeats();
+    live.done(Run { accessed, own, steps: STEPS, endless: Some(endless), ..Run::default() })
 }
 
 #[cfg(test)]
@@ -308,7 +348,8 @@ mod tests {
         let own = [0x100, 0x102, 0x10C, 0x10E, 0x112, 0x114, 0x116, 0x118, 0x106, 0x108, 0x10A];
         assert_eq!((run.own, run.devices), (own.to_vec(), BTreeSet::new()));
         let endless = found(&code(0xE7FE), &[(0x2000_0000, 0)]).unwrap();
-        assert_eq!((endless.ends, endless.steps), (false, STEPS), "a loop without an end");
+        assert_eq!(endless.steps, STEPS, "a loop without an end");
+        assert!(endless.endless.is_some_and(|endless| endless.repeats && !endless.writes));
     }
 
     #[test]

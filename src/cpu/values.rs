@@ -411,6 +411,11 @@ impl State {
         self.registers == other.registers && self.flags == other.flags && self.block == other.block
     }
 
+    /// True where also the words of the frame are the same.
+    pub(super) fn is_same_with_frame(&self, other: &Self) -> bool {
+        self.is_same(other) && self.slots == other.slots
+    }
+
     /// True where both have the same marks at the same places.
     pub(super) fn has_marks_of(&self, other: &Self) -> bool {
         let mut registers = self.registers.iter().zip(&other.registers);

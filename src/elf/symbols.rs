@@ -14,7 +14,7 @@ use std::sync::{Mutex, OnceLock, PoisonError};
 use goblin::elf::section_header::{SHN_ABS, SHN_COMMON, SHN_UNDEF, SHN_XINDEX};
 use goblin::elf::sym::{STB_LOCAL, STB_WEAK, STT_FUNC, STT_GNU_IFUNC, STT_LOPROC, STT_NOTYPE, STT_OBJECT, Sym, Symtab};
 
-use super::{Elf, ElfKind, Machine, SHF_ALLOC, SHF_EXECINSTR, SHT_DYNSYM, SHT_SYMTAB, string_at, string_is};
+use super::{Elf, ElfKind, Machine, SHF_ALLOC, SHF_EXECINSTR, SHF_WRITE, SHT_DYNSYM, SHT_SYMTAB, string_at, string_is};
 use crate::abi::{Addr, Endian, Width};
 
 /// What a symbol names: `st_type`.
@@ -247,20 +247,6 @@ impl Elf {
     /// The functions and variables that share a byte with the `len` bytes at `address` (as linked), at most 16
     /// of each table. One of size 0 counts at its first byte, and up to the next symbol as in [`Elf::covering`].
     pub fn sharing(&self, address: Addr, len: u64) -> Vec<ElfSymbol> {
-        let mut found = self.sized_or_first(address, len, SHARING);
-        found.extend(self.covering(address).filter(|s| !s.sized));
-        found
-    }
-
-    /// The variables with a size that share a byte with the `len` bytes at `address` (as linked), at most so many of each table.
-    pub fn variables_in(&self, address: Addr, len: u64, most: usize) -> Vec<ElfSymbol> {
-        let mut found = self.sized_or_first(address, len, most);
-        found.retain(|symbol| symbol.kind == SymbolKind::Object && symbol.sized);
-        found
-    }
-
-    /// Those that share a byte with some memory; without a size, by their first byte.
-    fn sized_or_first(&self, address: Addr, len: u64, most: usize) -> Vec<ElfSymbol> {
         let sections = self.section_ends();
         let end = address.saturating_add(len);
         let mut found: Vec<ElfSymbol> = Vec::new();
@@ -271,9 +257,29 @@ impl Elf {
                 .filter(|sym| self.address(sym) < end)
                 .filter_map(|sym| self.place(&sym, table.names, number, &sections));
             let shares = |p: &Place| if p.rank & UNSIZED == 0 { p.end > address } else { p.start >= address };
-            found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(most));
+            found.extend(places.filter(shares).filter_map(|p| self.placed(&p)).take(SHARING));
         }
+        found.extend(self.covering(address).filter(|s| !s.sized));
         found
+    }
+
+    /// The variables with a size in sections that are not written, by address, each once; at most so many.
+    pub fn constants(&self, most: usize) -> Vec<ElfSymbol> {
+        let sections = self.section_ends();
+        let is_read_only = |sym: &Sym| {
+            let section = sections.get(usize::try_from(section_number(sym)).unwrap_or(usize::MAX));
+            section.is_some_and(|(flags, _)| flags & SHF_WRITE == 0)
+        };
+        let mut places: Vec<Place> = Vec::new();
+        for (number, table) in self.tables().enumerate() {
+            let all = table.symbols.iter().filter(is_read_only);
+            let all = all.filter_map(|sym| self.place(&sym, table.names, number, &sections));
+            places.extend(all.filter(|place| place.kind == SymbolKind::Object && place.rank & UNSIZED == 0));
+        }
+        places.sort_unstable_by_key(|place| (place.start, place.order()));
+        places.dedup_by_key(|place| place.start);
+        places.truncate(most);
+        places.iter().filter_map(|place| self.placed(place)).collect()
     }
 
     /// The functions and variables that begin at these addresses, in their order: those that [`Elf::covering`] names, in

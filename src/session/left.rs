@@ -2,15 +2,17 @@
 
 use super::{CpuState, Place, Places, Target};
 use crate::abi::{Addr, Region, join};
-use crate::cpu::{Architecture, Effect, Level, is_device};
+use crate::cpu::{Architecture, Effect, Level, Registers, is_device};
 use crate::elf::{PF_W, PF_X, PT_LOAD, SHF_ALLOC, SHF_EXECINSTR, SHF_TLS, SHF_WRITE, Section, Segment};
 use crate::kernel::{Kernel, Stop, Thread, Under, VECTOR_TABLES, exception};
-use crate::mem::Memory as _;
+use crate::mem::Memory;
 use crate::sym::Exceptions;
 use crate::unwind::{self, Candidate, On};
 
 /// Where the kernel keeps the address at which the main stack begins.
 const MAIN: &str = "_tx_thread_system_stack_ptr";
+/// Memory of one kind is within so many bits of an address: 16 MiB.
+const BANK: u32 = 24;
 /// So many bytes of the main stack are looked at, as far as the source has them.
 const LENS: [u64; 4] = [4 << 10, 2 << 10, 1 << 10, 512];
 
@@ -49,6 +51,7 @@ impl Target<'_> {
         };
         let stacks: Vec<Region> = thread.into_iter().flat_map(Thread::stacks).collect();
         let main = self.main_stack(Some(kernel));
+        let sections: Vec<Region> = self.code().into_iter().chain(self.written()).collect();
         let found: Vec<Candidate> = self.with_unwinder(Some(kernel), |unwinder, memory, symbols| {
             // A constant among the code is none.
             let is_code = |at: Addr| {
@@ -57,24 +60,32 @@ impl Target<'_> {
             };
             // Of the others the table has no name: all of them have one handler.
             let is_handled = |number: u32| symbols.exception(number).is_some_and(|name| !name.starts_with("irq"));
+            // A dump may lack a part of the memory of a chip: where the program has sections near an address, memory may be there.
+            let may_be_memory = |at: Addr| sections.iter().any(|section| section.start >> BANK == at >> BANK);
+            let fails = |registers: &Registers, memory: &mut dyn Memory| {
+                let code = registers.pc().and_then(|pc| memory.read_bytes(pc & !1, 4).ok());
+                let effect = code.and_then(|code| Effect::of(registers, &code));
+                let at = effect.and_then(Effect::address).filter(|at| !is_device(*at) && !may_be_memory(*at));
+                at.is_some_and(|at| memory.read_bytes(at, 1).is_err())
+            };
             let on_main = main.map(|main| (On::Main, main));
             let on_thread = stacks.iter().map(|stack| (On::Thread, *stack));
             let mut look = |(on, stack)| {
                 unwinder.left(
-                    &unwind::Place { on, stack, stacks: &stacks, is_code: &is_code, is_handled: &is_handled },
+                    &unwind::Place {
+                        on,
+                        stack,
+                        stacks: &stacks,
+                        is_code: &is_code,
+                        is_handled: &is_handled,
+                        fails: &fails,
+                    },
                     memory,
                 )
             };
             on_main.into_iter().chain(on_thread).flat_map(&mut look).collect()
         });
-        let all: Vec<Place> = found.iter().map(|one| self.place_left(one, stop)).collect();
-        all.into_iter().filter(|place| place.within.is_some() || place.is_outside_code || self.fails(place)).collect()
-    }
-
-    /// True where the instruction at a place accesses an address at which there is neither memory nor a device.
-    fn fails(&mut self, place: &Place) -> bool {
-        let at = place.effect.and_then(Effect::address).filter(|at| !is_device(*at));
-        at.is_some_and(|at| self.memory.memory().read_bytes(at, 1).is_err())
+        found.iter().map(|one| self.place_left(one, stop)).collect()
     }
 
     fn place_left(&mut self, found: &Candidate, stop: &Stop) -> Place {

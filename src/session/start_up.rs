@@ -2,8 +2,8 @@
 
 use super::callers::is_of_kernel;
 use super::{Function, Target};
-use crate::abi::Region;
-use crate::cpu::{Architecture, Level, Registers};
+use crate::abi::{Endian, Region};
+use crate::cpu::{Architecture, Level, Registers, long_branch};
 use crate::kernel::{Kernel, Stop};
 use crate::sym::Symbol;
 use crate::unwind::{Origin, main_stack_at};
@@ -11,6 +11,8 @@ use crate::unwind::{Origin, main_stack_at};
 /// Names of the function in which a program without an operating system begins, where that is not the ELF's entry.
 const FIRST: [&str; 6] = ["Reset_Handler", "ResetISR", "Reset_Handler_C", "_start", "__start", "_reset"];
 
+/// So many of them jump one to the next at most.
+const JUMPS: usize = 4;
 /// The most bytes of such a function whose symbol has no size.
 const UNSIZED: u64 = 256;
 
@@ -73,8 +75,38 @@ impl Target<'_> {
                 .map_or(UNSIZED, |end| end.wrapping_sub(start))
         };
         let size = |f: &Symbol| if f.size > 0 { f.size } else { end(f.address & !1) };
-        let all: Vec<Region> =
+        let mut all: Vec<Region> =
             entry.into_iter().chain(named).map(|f| region(f.address, size(&f))).filter(|one| one.len > 0).collect();
+        // What the last of them jumps to at its end is called by none.
+        for _ in 0..JUMPS {
+            let last = all.last().filter(|_| cpu.architecture() == Architecture::CortexM);
+            let Some(next) = last.and_then(|last| self.jumped_to(*last)).filter(|next| !all.contains(next)) else {
+                break;
+            };
+            all.push(next);
+        }
         (!all.is_empty()).then_some(all)
+    }
+
+    /// The only function of the application that a function in Thumb code jumps to: B.W to its start (Armv7-M Architecture Reference Manual,
+    /// A7.7.12).
+    fn jumped_to(&self, function: Region) -> Option<Region> {
+        let program = self.info.program.as_ref()?;
+        let linked = program.elf().width().moved_back(function.start, program.load_offset());
+        let section = program.elf().section_holding(linked)?;
+        let bytes = program.elf().section_bytes(&section);
+        let into = usize::try_from(linked.checked_sub(section.addr)?).ok()?;
+        let code = bytes.as_slice().get(into..)?;
+        let half = |at: usize| Endian::Little.u16(code, at);
+        let target = |at: usize| {
+            let (first, second) = (half(at)?, half(at.checked_add(2)?).filter(|second| second & 0x4000 == 0)?);
+            let to = long_branch(first, second, function.start.checked_add(u64::try_from(at).ok()?)?.checked_add(4)?)?;
+            let found = self.symbols().function(to).filter(|found| found.address & !1 == to && found.size > 0)?;
+            (!is_of_kernel(&found.name)).then_some(Region { start: to, len: found.size })
+        };
+        let end = usize::try_from(function.len.min(UNSIZED)).ok()?;
+        let mut all = (0..end).step_by(2).filter_map(target).filter(|to| to.start != function.start);
+        let only = all.next()?;
+        all.all(|other| other == only).then_some(only)
     }
 }

@@ -6,7 +6,7 @@ use super::dwarf::Dwarf;
 use super::exceptions::TABLES;
 use super::{ArrayMember, ArrayPlace, Exceptions, Member, Symbol, Symbols};
 use crate::abi::Addr;
-use crate::elf::{Elf, ElfSymbol, Machine, SHF_ALLOC, SHF_WRITE, Section, SymbolKind};
+use crate::elf::{Elf, ElfSymbol, Machine, SymbolKind};
 
 /// The most constants that are listed.
 const MOST_CONSTANTS: usize = 1 << 14;
@@ -94,10 +94,7 @@ impl Symbols for ElfSymbols {
     }
 
     fn constants(&self) -> Vec<Symbol> {
-        let is_constant = |section: &Section| section.flags & (SHF_ALLOC | SHF_WRITE) == SHF_ALLOC && section.size > 0;
-        let all = self.elf.sections().filter(is_constant);
-        let all = all.flat_map(|section| self.elf.variables_in(section.addr, section.size, MOST_CONSTANTS));
-        all.take(MOST_CONSTANTS).map(|symbol| self.moved(symbol)).collect()
+        self.elf.constants(MOST_CONSTANTS).into_iter().map(|symbol| self.moved(symbol)).collect()
     }
 
     fn source_line(&self, address: Addr) -> Option<String> {

@@ -1,5 +1,6 @@
 //! What exceptions left on a stack of a Cortex-M, where no register leads to it. An interrupt that is over leaves the same
-//! words as a fault: whether the instruction at a pc in the code can only fail is for the caller to see.
+//! words as a fault, so this finds these alone: frames that no interrupt leaves, as their pc is no code, or the instruction there can only
+//! fail; and on the main stack those of exceptions that came upon an exception.
 
 use super::{Backtrace, Candidate, End, Frame, Origin, Unwinder, is_exc_return, is_on_process_stack};
 use crate::abi::{Addr, Endian, Region};
@@ -43,6 +44,8 @@ pub struct Place<'a> {
     pub stacks: &'a [Region],
     /// True for an address at which the program has code.
     pub is_code: &'a dyn Fn(Addr) -> bool,
+    /// True for registers with which the instruction at their pc can only fail.
+    pub fails: &'a dyn Fn(&Registers, &mut dyn Memory) -> bool,
     /// True for the number of an exception that has a handler of its own.
     pub is_handled: &'a dyn Fn(u32) -> bool,
 }
@@ -80,8 +83,11 @@ impl Unwinder<'_> {
             On::Main => (pushed.is_of_exception(), pushed.is_of_handler_without_thumb()),
         };
         if is_whole && in_code {
-            *tried = tried.saturating_add(1);
-            return Some(self.in_code(at, pushed, memory));
+            *tried = tried.saturating_add(usize::from(place.on == On::Main));
+            return match place.on {
+                On::Main => Some(self.within_exception(at, pushed, memory)),
+                On::Thread => Self::failed_in_code(at, pushed, place, memory),
+            };
         }
         if pushed.xpsr & !AFTER_JUMP != 0 || !is_whole && !has_lost_thumb {
             return None;
@@ -120,8 +126,16 @@ impl Unwinder<'_> {
         (is_call && leads_back).then_some(found)
     }
 
-    /// What an exception interrupted in the code of a thread or of another exception.
-    fn in_code(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Candidate {
+    /// A frame of a thread at an instruction that can only fail. Where its callers are known, another search finds it.
+    fn failed_in_code(at: Addr, pushed: &Pushed, place: &Place<'_>, memory: &mut dyn Memory) -> Option<Candidate> {
+        let registers = pushed.registers(&Registers::new(Architecture::CortexM), at.checked_add(SIZES[0]));
+        let first = Frame { pc: pushed.pc, is_next: true, origin: Origin::Registers };
+        let backtrace = Backtrace { frames: vec![first], end: End::NoRegisters, callers: Vec::new() };
+        (place.fails)(&registers, memory).then_some(Candidate { frame: at, registers, backtrace })
+    }
+
+    /// What an exception interrupted in the code of another.
+    fn within_exception(&self, at: Addr, pushed: &Pushed, memory: &mut dyn Memory) -> Candidate {
         let registers = pushed.registers(&Registers::new(Architecture::CortexM), at.checked_add(32));
         let backtrace = self.backtrace(&registers, &[], memory);
         Candidate { frame: at, registers, backtrace }

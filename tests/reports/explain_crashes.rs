@@ -140,8 +140,7 @@ fn the_address_of_an_earlier_fault_was_that_of_the_last_one() {
 }
 
 /// Whose handler stored the address of the frame, beside a fault register that says that the fault was escalated.
-const RECORDED: [&str; 7] =
-    ["wild_store", "nested", "in_isr", "hollow", "after_interrupt", "null_call", "isr_null_call"];
+const RECORDED: [&str; 5] = ["wild_store", "nested", "hollow", "after_interrupt", "null_call"];
 
 /// Without registers it is not known whether the CPU is in a fault, but by what its handler stored; without an ELF not where.
 #[test]

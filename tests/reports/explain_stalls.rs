@@ -222,7 +222,7 @@ fn a_write_to_code_and_a_read_at_0_are_hints_of_a_fault() {
 
 /// What less than an evidence core shows: of RAM alone, of RAM with the registers of a thread (`registers`), and of a trace alone.
 /// The other ways are known by registers that these do not have.
-const ELSEWHERE: [(&str, &str, &str); 36] = [
+const ELSEWHERE: [(&str, &str, &str); 37] = [
     ("isr_waits", "registers", "isr-never-ends"),
     ("isr_loops", "registers", "isr-never-ends"),
     ("isr_counts", "registers", "isr-never-ends"),
@@ -233,6 +233,7 @@ const ELSEWHERE: [(&str, &str, &str); 36] = [
     ("panic", "registers", "assert"),
     ("callback", "ram", "bus-fault"),
     ("callback", "registers", "bus-fault"),
+    ("runs_on", "ram", "interrupts-masked"),
     ("runs_on", "registers", "interrupts-masked"),
     ("callback_waits", "registers", "hang"),
     ("called_handler", "registers", "hang"),

@@ -147,9 +147,9 @@ fn a_number_that_was_inserted_and_became_a_count_was_not_seen() {
         first.unwrap_or_else(|| panic!("{all:?}"))["claim"].as_str().unwrap().to_owned()
     };
     let claim = found("inserted-number", 1214);
-    assert!(claim.contains("; 1214 is a number that Scan inserts in event "), "{claim}");
-    assert!(claim.ends_with(": it may have stored it there"), "{claim}");
-    assert!(!found("inserted-other", 1200).contains("inserts"));
+    assert!(claim.contains("; Scan recorded 1214 in event "), "{claim}");
+    assert!(claim.ends_with(", and may have written this value there"), "{claim}");
+    assert!(!found("inserted-other", 1200).contains("recorded"));
 }
 
 /// "Nothing wrong found": the trace ended where a thread had inserted a command, for which a table of functions had no entry.
@@ -170,7 +170,10 @@ fn a_table_of_functions_without_an_entry_for_the_last_command_was_not_seen() {
     let first = all.iter().find(|finding| finding["code"] == "null-call").unwrap_or_else(|| panic!("{all:?}"));
     assert_eq!(first["confidence"], "hint", "{first}");
     let claim = first["claim"].as_str().unwrap();
-    assert!(claim.contains(" of Scan, which has the number of commands[3], a null pointer in a table"), "{claim}");
+    assert!(
+        claim.contains(", in which Scan recorded 3: the index of commands[3], a null pointer in a table"),
+        "{claim}"
+    );
     for all in [found("entry-there", 2, false), found("entry-later", 3, true)] {
         assert!(!all.iter().any(|finding| finding["code"] == "null-call"), "{all:?}");
     }

@@ -45,6 +45,8 @@ pub struct LastInserted {
 
 /// So many events of who inserted it may follow.
 const SINCE: u64 = 4;
+/// Numbers up to this are in many events.
+const SMALL: u64 = 255;
 /// So many events of the application are remembered.
 const INSERTED: usize = 4;
 
@@ -79,11 +81,13 @@ impl Numbers {
         let is_between = |seq: u64| after.is_none_or(|after| after < seq);
         let time = self.time.filter(|(_, value, read)| *value == number && is_between(*read));
         let time = time.map(|(thread, _, seq)| HadNumber { thread, seq, is_time: true, added_to: 0 });
-        let added = number.checked_sub(last);
+        // Small numbers are those of flags and counters.
+        let is_large = |number: &u64| *number > SMALL;
+        let added = number.checked_sub(last).filter(is_large);
         let inserted = self.inserted.iter().flatten().filter(|(.., seq)| is_between(*seq)).find_map(|inserted| {
             let (thread, words, seq) = *inserted;
             let had = |added_to| Some(HadNumber { thread, seq, is_time: false, added_to });
-            if words.contains(&number) {
+            if is_large(&number) && words.contains(&number) {
                 had(0)
             } else {
                 added.filter(|added| words.contains(added)).and_then(|_| had(last))
@@ -135,7 +139,10 @@ impl super::Events {
             let by = Giver::Interrupt(Some(open.number));
             Some(LastInserted { seq: inserted.seq, by, words: inserted.words })
         });
-        by_thread.into_iter().chain(by_interrupt).find(|last| self.newest.saturating_sub(last.seq) <= SINCE)
+        by_thread.into_iter().chain(by_interrupt).find(|last| {
+            let most = if matches!(last.by, Giver::Thread(_)) { SINCE } else { 0 };
+            self.newest.saturating_sub(last.seq) <= most
+        })
     }
 
     /// Where a queue counts more messages than it has room for.

@@ -14,6 +14,9 @@ const OTHER: i64 = 8;
 /// So many times as long as it was itself it may take until it begins again soon. The events of its begin and its end take time, too.
 const SOON: i64 = 8;
 
+/// So often it has to have come before.
+const FEW: u64 = 4;
+
 /// So many times between two of its kind are remembered.
 const GAPS: usize = 8;
 
@@ -25,6 +28,8 @@ pub struct Interrupt {
     /// The longest that it took, in ticks, and what it took last.
     pub longest: i64,
     took: i64,
+    /// The ticks that it took in all.
+    pub inside: i64,
     /// Events of the kernel inside of it.
     pub acts: u64,
     /// How often in a row it came again at once.
@@ -47,12 +52,23 @@ pub struct Interrupt {
     last: (u64, i64, i64),
     /// How often it woke the thread that runs the kernel's timers.
     wakes: u64,
-    /// How often it began again soon after its end, with nothing between, since the last event of a thread.
-    soon: u64,
-    /// The period of [`Interrupts`] in which it did so last.
-    soon_in: Option<u64>,
-    /// True where it did so in an earlier period, too.
-    was_soon: bool,
+    /// How it began again soon after its end, with nothing between.
+    soon: Option<Soon>,
+}
+
+/// That an interrupt began again soon after its end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Soon {
+    /// The first time since the last event of a thread.
+    pub from: u64,
+    /// How often since then.
+    pub times: u64,
+    /// How often it had begun before.
+    pub before: u64,
+    /// The last event of a thread before that.
+    period: u64,
+    /// True where it did so before that, too.
+    is_usual: bool,
 }
 
 /// The shortest and the longest of some times.
@@ -218,12 +234,12 @@ impl Interrupts {
         one.last = (seq, at, ran);
         let usual = one.row_ticks.checked_div(i64::try_from(one.row).unwrap_or(i64::MAX)).unwrap_or(0);
         let outside = at.saturating_sub(one.ended);
-        if one.times > 0 && !is_other_between && outside <= one.took.saturating_mul(SOON) {
-            if one.soon_in != Some(self.period) {
-                (one.was_soon, one.soon) = (one.soon_in.is_some(), 0);
-                one.soon_in = Some(self.period);
-            }
-            one.soon = one.soon.saturating_add(1);
+        if one.took > 0 && !is_other_between && outside <= one.took.saturating_mul(SOON) {
+            let (period, is_usual) = (self.period, one.soon.is_some());
+            let same = one.soon.filter(|soon| soon.period == period);
+            let first = Soon { from: seq, times: 0, before: one.begun, period, is_usual };
+            let soon = same.unwrap_or(first);
+            one.soon = Some(Soon { times: soon.times.saturating_add(1), ..soon });
         }
         let at_once = one.times > 0 && outside <= usual.saturating_mul(2);
         if at_once {
@@ -243,6 +259,7 @@ impl Interrupts {
         one.row = one.row.saturating_add(1);
         one.row_ticks = one.row_ticks.saturating_add(ticks);
         one.row_inside.take(ticks);
+        one.inside = one.inside.saturating_add(ticks);
         (one.longest, one.took) = (one.longest.max(ticks), ticks);
         one.ended = at;
     }
@@ -252,12 +269,14 @@ impl Interrupts {
         (self.period, self.alone) = (seq, Alone::default());
     }
 
-    /// The interrupt that began again soon after its end most often since the last event of a thread, and never before: its number,
-    /// and how often.
+    /// The number of the interrupt that began again soon after its end most often since the last event of a thread, and that had come
+    /// before without that. It is not the tick.
     #[must_use]
-    pub fn comes_back(&self) -> Option<(u64, u64)> {
-        let new = |(_, one): &(&u64, &Interrupt)| one.soon_in == Some(self.period) && !one.was_soon;
-        self.by_number.iter().filter(new).map(|(number, one)| (*number, one.soon)).max_by_key(|(_, soon)| *soon)
+    pub fn comes_back(&self) -> Option<(u64, Soon)> {
+        let is_new = |soon: &Soon| soon.period == self.period && !soon.is_usual && soon.before >= FEW;
+        let all = self.by_number.iter().filter(|(_, one)| one.wakes == 0);
+        let new = all.filter_map(|(number, one)| Some((*number, one.soon.filter(is_new)?)));
+        new.max_by_key(|(_, soon)| soon.times)
     }
 
     /// The event at these ticks is done with.
@@ -312,6 +331,7 @@ impl Interrupts {
         for one in self.by_number.values_mut() {
             (one.row, one.row_ticks, one.ended) = (0, 0, i64::MIN);
             (one.begun, one.backs, one.wakes) = (0, 0, 0);
+            (one.took, one.soon) = (0, None);
         }
         self.before = None;
     }

@@ -34,7 +34,7 @@ pub use activity::{Activity, Received, WrongCall};
 pub use away::{ClearedFlags, Lacking, LeftSet, SetFlags};
 pub use counted::{HadNumber, Overcount};
 pub use deleted::AfterDelete;
-pub use interrupts::{Inserted, Interrupt, Open, Tick};
+pub use interrupts::{Inserted, Interrupt, Open, Soon, Tick};
 pub use negative::{NegativeWait, NegativeWaits};
 pub use objects::{Given, Giver, Kept, One, TimeOuts};
 pub use passed_on::{Messages, NotPassedOn};

@@ -48,14 +48,15 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
             Code::NullCall,
             case.cap(Confidence::Hint),
             format!(
-                "the trace ends behind event {} of {who}, which has the number of {entry}, a null pointer in a table of functions: perhaps \
-                 it was called",
-                last.seq
+                "the trace ends behind event {}, in which {who} recorded {}: the index of {entry}, a null pointer in a table of \
+                 functions; perhaps it was called",
+                last.seq,
+                words(&empty.numbers)
             ),
         )
         .against(["the CPU may have been stopped there by chance, and the code may not call through the table then"])
-        .evidence([Evidence::event(last.seq, format!("{who} inserts {}, and nobody else has an event since", words(&last.words))), empty.evidence()])
-        .next(format!("look at who calls through {}, and at the entries that it has", empty.table.name)),
+        .evidence([Evidence::event(last.seq, format!("{who} recorded {}, and nobody else has an event since", words(&last.words))), empty.evidence()])
+        .next(format!("look at the code that calls through {}, and at the entries of that table", empty.table.name)),
     )
 }
 
@@ -83,9 +84,11 @@ impl EmptyEntry {
         let bytes = case.look.bytes(table.address, len)?;
         let words: Vec<u64> =
             bytes.chunks_exact(4).filter_map(|four| Endian::Little.u32(four, 0)).map(u64::from).collect();
-        let is_function = |word: u64| {
-            word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
-        };
+        // Few constants are such tables: the debug information is asked for those alone.
+        let functions = words.iter().filter(|word| is_function(**word, case)).take(FEWEST).count();
+        if functions < FEWEST || !words.contains(&0) {
+            return None;
+        }
         let array = case.look.arrays_at(table.address).into_iter().find(|array| array.address == table.address);
         let element = array.as_ref().map_or(WIDTH, |array| array.element);
         let per = usize::try_from(element.checked_div(WIDTH)?)
@@ -95,7 +98,7 @@ impl EmptyEntry {
         // The member of each element that is a function, of an array of structures.
         let empty = (0..per).find_map(|member| {
             let column: Vec<u64> = words.iter().copied().skip(member).step_by(per).collect();
-            let functions = column.iter().filter(|word| is_function(**word)).count();
+            let functions = column.iter().filter(|word| is_function(**word, case)).count();
             let empty: Vec<u64> =
                 (0..).zip(&column).filter(|(_, word)| **word == 0).map(|(number, _)| number).collect();
             let is_table =
@@ -124,7 +127,9 @@ impl EmptyEntry {
         let mut all: Vec<Addr> = literals.chain(used).map(Addr::from).collect();
         all.sort_unstable();
         all.dedup();
-        let tables = all.into_iter().filter_map(|at| case.look.variable(at).filter(|table| table.address == at));
+        let is_constant = |at: &Addr| case.cpus.is_some_and(|cpus| cpus.is_read_only(*at));
+        let tables = all.into_iter().filter(is_constant);
+        let tables = tables.filter_map(|at| case.look.variable(at).filter(|table| table.address == at));
         let mut tables = tables.filter_map(|table| Self::of(table, case));
         match (tables.next(), tables.next()) {
             (Some(only), None) => Some(only),
@@ -133,45 +138,47 @@ impl EmptyEntry {
         }
     }
 
-    /// Of the only constant structure that has no function in the member through which a call went, where others of its size have one.
+    /// Of the only constant structure of functions that has none in the member through which a call went, where others of its size have one.
     fn member(site: Addr, case: &Case<'_>) -> Option<Self> {
         let (from, code) = body(site & !1, case)?;
         let end = usize::try_from((site & !1).checked_sub(from)?.checked_add(2)?).ok()?;
         let into = called_member(code.get(..end)?)?;
-        let is_function = |word: u64| {
-            word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
-        };
+        let is_constant = |at: u64| case.cpus.is_some_and(|cpus| cpus.is_read_only(at));
+        // What each structure of functions has there; other constants of its size are none.
         let member = |table: &Symbol| {
-            let at = table
-                .address
-                .checked_add(into)
-                .filter(|_| into.checked_add(WIDTH).is_some_and(|end| end <= table.size))?;
-            Some((at, u64::from(Endian::Little.u32(&case.look.bytes(at, WIDTH)?, 0)?)))
+            let len = Some(table.size)
+                .filter(|size| *size <= LONGEST && into.checked_add(WIDTH).is_some_and(|end| end <= *size))?;
+            let bytes = case.look.bytes(table.address, len)?;
+            let words = bytes.chunks_exact(4).filter_map(|four| Endian::Little.u32(four, 0)).map(u64::from);
+            // Also a name, as the first member often is.
+            let fits = |word: u64| word == 0 || is_function(word, case) || is_constant(word);
+            let of_functions = words.clone().all(fits) && words.clone().any(|word| is_function(word, case));
+            let own = words.clone().nth(usize::try_from(into / WIDTH).ok()?)?;
+            of_functions.then_some((table.address.checked_add(into)?, own))
         };
-        let all = case.look.constants();
-        let sizes: Vec<u64> = all
-            .iter()
-            .filter(|table| member(table).is_some_and(|(_, to)| is_function(to)))
-            .map(|table| table.size)
-            .collect();
-        let lacks =
-            |table: &Symbol| member(table).filter(|(_, to)| *to == 0 && sizes.contains(&table.size)).map(|(at, _)| at);
-        let mut found = all.into_iter().filter_map(|table| Some((lacks(&table)?, table)));
-        let ((at, table), None) = (found.next()?, found.next()) else { return None };
-        let entry = case.look.place(at)?;
-        Some(Self { at, entries: vec![entry], numbers: Vec::new(), table, is_member: true })
+        let all: Vec<(Symbol, (Addr, u64))> =
+            case.look.constants().into_iter().filter_map(|table| member(&table).map(|found| (table, found))).collect();
+        let has_one = |size: u64| all.iter().any(|(other, (_, to))| other.size == size && is_function(*to, case));
+        let mut lacking = all.iter().filter(|(_, (_, to))| *to == 0);
+        let ((table, (at, _)), None) = (lacking.next()?, lacking.next()) else { return None };
+        let entry = case.look.place(*at).filter(|_| has_one(table.size))?;
+        Some(Self { at: *at, entries: vec![entry], numbers: Vec::new(), table: table.clone(), is_member: true })
     }
 
     /// Adds it to a fault.
     pub fn added_to(self, finding: Finding, site: Addr, case: &Case<'_>) -> Finding {
         if self.is_member {
             let entry = self.entries.join(" and ");
-            let claim = format!("{}; perhaps it was read from {entry}, which is null", finding.claim);
+            // What is perhaps so is no part of what is certain.
+            let claim = match finding.confidence {
+                Confidence::Proven => finding.claim,
+                _ => format!("{}; perhaps the pointer was read from {entry}, which is null", finding.claim),
+            };
             let evidence =
                 Evidence::memory(self.at, format!("{entry}: no function, where other constants of its size have one"))
                     .holds(0);
             return Finding { claim, ..finding }
-                .against(["which structure the call went through is inferred: no other constant lacks this member"])
+                .against(["which structure the call went through is inferred: it alone of those of its size lacks this member"])
                 .evidence([evidence])
                 .next(format!("look at who may call {entry} without a check, and at its initial value"));
         }
@@ -184,7 +191,7 @@ impl EmptyEntry {
             self.table.name
         );
         let next =
-            format!("look at the index with which {} is used there, and at the entries that it has", self.table.name);
+            format!("look at the index with which {} is used there, and at the entries of that table", self.table.name);
         Finding { claim, ..finding }
             .against(["that the call went through this table is inferred from the code of its function"])
             .evidence([self.evidence()])
@@ -202,6 +209,11 @@ impl EmptyEntry {
             && self.numbers.iter().any(|number| *number > 1)
             && self.numbers.iter().all(|number| words.contains(number))
     }
+}
+
+/// True for the address of a function of Thumb code.
+fn is_function(word: u64, case: &Case<'_>) -> bool {
+    word & 1 == 1 && case.look.function(word & !1).is_some_and(|function| function.address & !1 == word & !1)
 }
 
 /// The numbers of an element in an array of one dimension or more.

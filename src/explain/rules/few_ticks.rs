@@ -42,7 +42,7 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let left = timers_still::stopped(case);
     let armed = armed(kernel);
     let claim = format!(
-        "the tick does not come, or does not reach the kernel: {} for a time to pass; the kernel has counted {counted} ticks, and some \
+        "the tick does not come, or does not reach the kernel: {} for a time to pass; the kernel has counted {counted} ticks, and at least \
          {passed} periods of SysTick have passed since the start{}",
         waits(&armed),
         left.as_ref().map_or_else(String::new, |left| format!(": {}", left.words))

@@ -47,10 +47,15 @@ fn had(from: HadNumber, held: u64, case: &Case<'_>) -> (String, Evidence) {
     let HadNumber { thread, seq, is_time, added_to } = from;
     let thread = case.label(thread);
     let number = held.saturating_sub(added_to);
-    let shown = if is_time { format!("{thread} reads the time: {held}") } else { format!("{thread} inserts {number}") };
-    let does = if is_time { "is the time that" } else { "is a number that" };
-    let reads = if is_time { "reads" } else { "inserts" };
-    let how = if added_to == 0 { "stored" } else { "added" };
-    let words = format!("{number} {does} {thread} {reads} in event {seq}: it may have {how} it there");
+    let (shown, words) = if is_time {
+        let shown = format!("{thread} reads the time: {held}");
+        (shown, format!("{held} is the time that {thread} reads in event {seq}: it may have stored it there"))
+    } else {
+        let how = if added_to == 0 { "written this value there" } else { "added it there" };
+        (
+            format!("{thread} recorded {number}"),
+            format!("{thread} recorded {number} in event {seq}, and may have {how}"),
+        )
+    };
     (words, Evidence::event(seq, shown))
 }

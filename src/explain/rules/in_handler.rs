@@ -23,7 +23,7 @@ pub(super) struct InHandler {
 pub(super) const AGAINST: &str = "what an exception left on the main stack may be older: that handler may have ended";
 
 impl InHandler {
-    /// The only one of which something was left; the newest place of it is the lowest one.
+    /// The only one of which something was left; of several places the lowest one, which is the newest of a nest.
     pub(super) fn of(case: &Case<'_>) -> Option<Self> {
         let [cpu] = case.cpus?.all.as_slice() else { return None };
         let left = cpu.interrupted.as_ref()?.all.iter().filter_map(|place| match place.registers.level() {

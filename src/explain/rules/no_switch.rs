@@ -19,10 +19,11 @@ use super::super::cpus::thread_of;
 use super::super::events::{Events, Giver, LONG, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
+use super::endless_handler::{self, DoesNotEnd};
 use super::in_handler::{self, InHandler};
 use super::interrupts::{self, FIRST, PENDSTSET, SYSTICK, Still};
 use super::words::gives;
-use super::{endless_handler, isr_storm, place, silence, unacknowledged, words, writers};
+use super::{isr_storm, place, silence, unacknowledged, words};
 use crate::abi::Addr;
 use crate::cpu::{Architecture, Level};
 use crate::kernel::{Kernel, Kind, Thread, Under};
@@ -38,6 +39,8 @@ const PENDSVSET: u64 = 1 << 28;
 const ALONE: u64 = 64;
 /// So many that get nothing are no chance.
 const REFUSED: u64 = 256;
+/// What is said of an interrupt of which it is not known which one it is.
+const NOT_KNOWN: &str = "an interrupt comes again and again, or does not end";
 /// What speaks against an interrupt that no register shows, and whose handler does not end.
 const NOT_SEEN: &str = "that it is this interrupt is inferred from its code";
 /// The functions of a backtrace that are named.
@@ -68,10 +71,12 @@ fn without_registers(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     }
     let next = kernel.execute.first().and_then(|next| kernel.thread(*next))?;
     let ready = Ready::of(next, events).filter(|ready| kernel.current.first() == Some(&0) && ready.count >= ALONE)?;
-    let Whose { code, name, more, against, evidence, next: acknowledge, is_kept } = Whose::of(events, case);
+    let Whose { code, name, more, against, evidence, next: acknowledge } = Whose::of(case);
     let (full, calls) = calls(events, case).unzip();
     // A handler that gives much at once lasts less than a tick.
     let period = events.sleeps.period().and_then(|period| period.checked_mul(PERIODS));
+    // So many ticks found the thread of the timers ready and the next one to run.
+    let is_kept = events.timers.kept.is_some_and(|kept| kept.again >= LONG);
     let is_sure = is_kept || ready.count >= REFUSED || period.is_some_and(|period| ready.lasts >= period);
     let claimed = if is_sure { Confidence::Likely } else { Confidence::Hint };
     let claim = format!("{name}: {}{}{more}", ready.words(next, case), full.unwrap_or_default());
@@ -96,51 +101,52 @@ struct Whose {
     against: Vec<&'static str>,
     evidence: Vec<Evidence>,
     next: String,
-    /// True where the tick came upon its handler all the time.
-    is_kept: bool,
 }
 
 impl Whose {
-    fn of(events: &Events, case: &Case<'_>) -> Self {
-        if let Some(within) = InHandler::of(case) {
-            return Self::known(within, in_handler::AGAINST, events, case);
+    fn of(case: &Case<'_>) -> Self {
+        let left = InHandler::of(case);
+        if let Some((within, end)) = left.as_ref().and_then(|left| Some((left, DoesNotEnd::of(left.number, case)?))) {
+            return Self::looping(within, &end, in_handler::AGAINST);
         }
-        let Some((number, evidence)) = endless_handler::only(case) else { return Self::by_code(case) };
-        let within = InHandler { number, name: interrupts::name(case, number), at: String::new(), evidence };
-        Self::known(within, NOT_SEEN, events, case)
+        let alone = endless_handler::only(case).and_then(|(number, evidence)| {
+            let name = interrupts::name(case, number);
+            Some((InHandler { number, name, at: String::new(), evidence }, DoesNotEnd::of(number, case)?))
+        });
+        match (alone, left) {
+            (Some((within, end)), _) => Self::looping(&within, &end, NOT_SEEN),
+            (None, Some(within)) => Self::perhaps(within, case),
+            (None, None) => Self::by_code(case),
+        }
     }
 
-    /// What an exception left says which one it is, or that it alone does not end.
-    fn known(within: InHandler, against: &'static str, events: &Events, case: &Case<'_>) -> Self {
-        let InHandler { number, name, at, evidence } = within;
-        // Its handler inserts an event each time, and the trace has none.
-        let is_silent = events.interrupts.by_number.is_empty() && writers::handler_inserts(number, case);
-        let endless = endless_handler::goes_round(number, case);
-        let is_once = is_silent || endless.is_some();
-        let (code, why) = if is_once {
-            (Code::IsrNeverEnds, "does not end")
-        } else {
-            (Code::IsrStorm, "comes again and again, or does not end")
-        };
-        let path = if is_once { None } else { unacknowledged::path(number, false, case) };
-        let path_words = path.as_ref().map_or_else(String::new, |path| format!("; {}", path.words));
-        let next = if is_once {
-            format!("find out what the handler of {name} waits for, or which loop of it does not end")
-        } else {
-            words::acknowledge(&name)
-        };
+    /// Its handler does not end with memory as it is, and what an exception left says that the CPU was in it, or no other handler does so.
+    fn looping(within: &InHandler, end: &DoesNotEnd, against: &'static str) -> Self {
+        let InHandler { name, at, evidence, .. } = within;
+        let why = if end.is_certain { "does not end" } else { "does not end, or comes again and again" };
+        let was = if at.is_empty() { String::new() } else { format!("; it was{at}") };
         Self {
-            code,
+            code: Code::IsrNeverEnds,
             name: format!("{name} {why}"),
-            more: format!(
-                "{}{}{path_words}",
-                if at.is_empty() { String::new() } else { format!("; it was{at}") },
-                endless.map_or_else(String::new, |lines| format!("; with memory as it is, it goes round{lines}"))
-            ),
-            against: path.iter().filter_map(|path| path.against).chain([against]).collect(),
+            more: format!("{was}; with memory as it is, it loops{}", end.at),
+            against: vec![against],
+            evidence: vec![evidence.clone()],
+            next: format!("look at the loop{}, and at who changes what it reads", end.at),
+        }
+    }
+
+    /// What an exception left may be older.
+    fn perhaps(within: InHandler, case: &Case<'_>) -> Self {
+        let InHandler { number, name, at, evidence } = within;
+        let path = unacknowledged::path(number, false, case);
+        let why = path.as_ref().map_or_else(String::new, |path| format!(": {}", path.words));
+        Self {
+            code: Code::IsrStorm,
+            name: NOT_KNOWN.to_owned(),
+            more: format!("; perhaps {name}, which was interrupted{at}{why}"),
+            against: path.iter().filter_map(|path| path.against).chain([in_handler::AGAINST]).collect(),
             evidence: std::iter::once(evidence).chain(path.into_iter().flat_map(|path| path.evidence)).collect(),
-            next,
-            is_kept: events.timers.kept.is_some_and(|kept| kept.again >= LONG),
+            next: words::acknowledge(&format!("it, if it is {name}")),
         }
     }
 
@@ -159,12 +165,11 @@ impl Whose {
         let against = path.iter().filter_map(|(_, path)| path.against);
         Self {
             code: Code::IsrStorm,
-            name: "an interrupt comes again and again, or does not end".to_owned(),
+            name: NOT_KNOWN.to_owned(),
             more,
             against: std::iter::once("no register says in which interrupt the CPU is").chain(against).collect(),
             evidence: path.into_iter().flat_map(|(_, path)| path.evidence).collect(),
             next: words::acknowledge(&which),
-            is_kept: false,
         }
     }
 }
@@ -207,7 +212,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         _ if cpu.in_loop.is_some() => return None,
         // The tick came upon it.
         Level::Exception(number) if u64::from(number) == SYSTICK => {
-            let within = InHandler::of(case)?;
+            let within =
+                InHandler::of(case).filter(|_| cpu.interrupted.as_ref().is_some_and(|found| found.is_certain))?;
             (within.number, Some(within))
         }
         Level::Exception(number) => (Some(u64::from(number)).filter(|number| *number >= FIRST)?, None),
@@ -229,10 +235,11 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let begins = case.look.function(pc).filter(|function| function.address & !1 == pc && within.is_none());
     let is_again = interrupts::is_pending(cpu, number) == Some(true);
     let polling = cpu.polling.as_ref().filter(|_| within.is_none());
-    let endless = endless_handler::goes_round(number, case);
+    let endless = DoesNotEnd::of(number, case);
     let (code, why) = match (&begins, is_again, polling) {
-        _ if endless.is_some() => (Code::IsrNeverEnds, "does not end"),
         (Some(_), ..) => (Code::IsrStorm, "comes again and again"),
+        _ if endless.as_ref().is_some_and(|end| end.is_certain) => (Code::IsrNeverEnds, "does not end"),
+        _ if endless.is_some() => (Code::IsrNeverEnds, "does not end, or comes again and again"),
         // Its device may ask again while the handler does not end.
         (_, true, _) => (Code::IsrStorm, "comes again and again, or does not end"),
         (.., Some(_)) => (Code::IsrNeverEnds, "does not end, or comes again and again"),
@@ -246,13 +253,13 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         claim.push_str("; ");
         claim.push_str(&path.words);
     }
-    if let Some(lines) = &endless {
-        claim.push_str("; with memory as it is, it goes round");
-        claim.push_str(lines);
+    if let Some(end) = &endless {
+        claim.push_str("; with memory as it is, it loops");
+        claim.push_str(&end.at);
     }
     let acknowledge = || format!("{}; wait for nothing in the handler", words::acknowledge(&name));
     let next =
-        endless.map_or_else(acknowledge, |lines| format!("look at the loop{lines}, and at who changes what it reads"));
+        endless.map_or_else(acknowledge, |end| format!("look at the loop{}, and at who changes what it reads", end.at));
     Some(
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)

@@ -81,11 +81,10 @@ fn finding(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
 
 /// The trace ends in an interrupt that took little of its time before.
 fn last(open: &Open, before: &Interrupt, events: &Events, case: &Case<'_>) -> Option<Finding> {
-    let times = i64::try_from(before.times).unwrap_or(i64::MAX);
     // Programs stop themselves in the tick, as a watchdog of their own does.
     let is_tick = isr_storm::is_tick(open.number, events, case);
     let is_measured = before.longest > 0 && !events.counts_events();
-    if is_tick || !is_measured || before.longest.saturating_mul(times) > events.length() / LITTLE {
+    if is_tick || !is_measured || before.inside > events.length() / LITTLE {
         return None;
     }
     let name = case.interrupt(Some(open.number));

@@ -36,8 +36,9 @@ impl PastEnd {
         }
         let arrays: Option<[ArrayMember; 1]> = arrays::in_front(place, case).try_into().ok();
         let array = arrays.as_ref().map(|[array]| array);
-        if let Some((words, next)) = array.and_then(|array| element_read(place, array, case)) {
-            return Some(Self { words: format!(", {words}"), next, evidence: None, against: None });
+        let is_text = text(place, case).is_some();
+        if let Some((words, next)) = array.filter(|_| !is_text).and_then(|array| element_read(place, array, case)) {
+            return Some(Self { words, next, evidence: None, against: Some(NUMBER) });
         }
         let in_front = text(place, case).or_else(|| element(place, value, array?, case));
         let Some((words, next)) = in_front else {
@@ -60,7 +61,10 @@ fn text(place: Addr, case: &Case<'_>) -> Option<(String, String)> {
     Some((format!("and {words}"), "look for who writes a text there that is too long".to_owned()))
 }
 
-/// What was read as a pointer is none by its type, and the array of pointers in front of it ends there: an index was too large.
+/// What speaks against an element that is past the end of an array.
+const NUMBER: &str = "the program may keep an address in a number on purpose";
+
+/// What was read as a pointer is none by its type, and the array of pointers in front of it ends there: an index may have been too large.
 fn element_read(place: Addr, array: &ArrayMember, case: &Case<'_>) -> Option<(String, String)> {
     let last = place.checked_sub(case.width())?;
     if case.look.is_pointer(place) != Some(false) || case.look.is_pointer(last) != Some(true) {
@@ -68,7 +72,7 @@ fn element_read(place: Addr, array: &ArrayMember, case: &Case<'_>) -> Option<(St
     }
     let elements = array.lengths.iter().copied().try_fold(1u64, u64::checked_mul)?;
     let words = format!(
-        "which is no pointer, right behind the array {array}: element {elements} was read as a pointer, which is past its end"
+        "; this word is not a pointer by its type, and follows the array {array}: perhaps that was read at the index {elements}, past its end"
     );
     Some((words, format!("look for who computes the index of {}, and check its range", array.name)))
 }

@@ -102,7 +102,7 @@ impl Pointer {
         };
         let stack = stack_at(place.registers.sp(), case);
         let of = |registers: &Registers| Self::of(at, registers, stack, case, graph);
-        let found = of(&place.registers).or_else(|| of(&with_frame_pointer(&place.registers)?))?;
+        let found = of(&place.registers).or_else(|| of(&with_frame_pointer(at, &place.registers, case)?))?;
         // A local variable in which the kernel has the function that it calls is a copy.
         let is_of_kernel = case.look.function(at & !1).is_some_and(|function| is_of_kernel(&function.name));
         (way.is_none() || found.local.is_none() || !is_of_kernel).then_some(found)
@@ -268,12 +268,16 @@ impl Pointer {
     }
 }
 
-/// With the frame pointer of code that was not optimized, where it is not known: it has the value of the stack pointer there. What was
-/// read through it is compared with the pointer.
-fn with_frame_pointer(registers: &Registers) -> Option<Registers> {
+/// With the frame pointer of code that was not optimized, where it is not known: the function sets it once, beside the stack pointer (ADD
+/// r7, sp, #n; Armv7-M Architecture Reference Manual, A7.7.5). What was read through it is compared with the pointer.
+fn with_frame_pointer(at: Addr, registers: &Registers, case: &Case<'_>) -> Option<Registers> {
     let sp = registers.sp().filter(|_| registers.get("r7").is_none())?;
+    let (_, code) = body(at & !1, case)?;
+    let halves = code.chunks_exact(2).filter_map(|two| Endian::Little.u16(two, 0));
+    let mut set = halves.filter(|half| half & 0xFF00 == 0xAF00);
+    let (first, None) = (set.next()?, set.next()) else { return None };
     let mut registers = registers.clone();
-    registers.set_from(Origin::Inferred, "r7", sp);
+    registers.set_from(Origin::Inferred, "r7", sp.checked_add(u64::from(first & 0xFF) << 2)?);
     Some(registers)
 }
 

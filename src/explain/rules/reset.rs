@@ -9,7 +9,8 @@ use super::super::graph::Graph;
 use super::super::state::{Does, Task, Wait};
 use super::super::usage::User;
 use super::super::{Behind, Case, Code, Confidence, Evidence, Finding};
-use super::{interrupts, place, starvation, words};
+use super::starvation::{self, is_enough};
+use super::{interrupts, place, words};
 use crate::abi::{Addr, Region};
 use crate::kernel::{State, Thread};
 use crate::session::{CpuState, is_of_kernel};
@@ -33,19 +34,14 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
     let at = vector.unwrap_or_else(named);
     let loops = cpu.and_then(|cpu| waits_in_loop(cpu, case)).unwrap_or_default();
     let last = last(case);
+    let by = last.map_or_else(String::new, |last| format!(", in which {} had the processor last", last.label()));
     let kept = last.and_then(|last| kept(last, case, graph));
-    let at_code = last.and_then(|last| in_code(last, case)).map_or_else(String::new, |at| format!(" in {at}"));
-    let by = last.map_or_else(String::new, |last| {
-        let kept = kept.as_deref().unwrap_or_default();
-        format!(", in which {} had the processor last{at_code}{kept}", last.label())
-    });
-    vec![
-        Finding::new(
+    let mut finding = Finding::new(
             Code::Reset,
             case.cap_of_registers(Confidence::Proven),
             format!("the program has begun again (the CPU is {at}{loops}) over the RAM of the run before{by}"),
         )
-        // That a watchdog was not served explains the reset.
+        // That a watchdog may not have been served explains the reset.
         .behind(kept.is_none().then_some(Behind::EarlierRun))
         .against(["a debugger may have started it again"])
         .evidence(pc.map(|pc| Evidence::register("pc", pc, format!("the CPU is {at}, before the kernel is entered"))))
@@ -59,8 +55,9 @@ pub(super) fn find(case: &Case<'_>, graph: &Graph) -> Vec<Finding> {
         .next(
             "read the chip's reset-status register: watchdog, brown-out or software; the threads and waits are those of the run before"
                 .to_owned(),
-        ),
-    ]
+        );
+    finding.otherwise = kept.map(|(words, evidence)| (words, vec![evidence]));
+    vec![finding]
 }
 
 /// `, where it waits for g_ms (0x20005478) to change, as the handler of SysTick does: start-up code may wait before that is enabled`.
@@ -98,18 +95,25 @@ fn in_code(thread: &Thread, case: &Case<'_>) -> Option<String> {
     is_own.then(|| words::place_at(pc, case))
 }
 
-/// `, and had not blocked for 2000 ticks of the trace; logger, feeder were ready and could not run`: by the end of the trace.
-fn kept(last: &Thread, case: &Case<'_>, graph: &Graph) -> Option<String> {
-    let (events, hog) = (case.events.filter(|events| events.has_clock)?, graph.tasks.at(last.address)?);
-    let (since, _) = starvation::keeps(hog, events)?;
-    in_code(last, case)?;
-    let is_starved = |task: &&Task| task.does == Does::Ready && starvation::is_kept_off(task, hog);
+/// `logger had not blocked for 2000 ticks of the trace (when it was switched out last, it was in crc (log.c:12)), and feeder was ready and
+/// could not run`: by the end of the trace, with what shows it.
+fn kept(last: &Thread, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
+    let (events, hog) = (case.events.filter(|events| is_enough(events))?, graph.tasks.at(last.address)?);
+    let (since, ran) = starvation::keeps(hog, events)?;
+    let at = in_code(last, case)?;
+    let is_starved = |task: &&Task| starvation::is_kept_off(task, hog) && events.lasts(task.address) >= since / 2;
     let starved: Vec<String> =
         graph.tasks.list.iter().filter(is_starved).take(WAITS).map(|task| case.label(task.address)).collect();
     let were = if starved.len() == 1 { "was" } else { "were" };
+    let lasts = words::trace_ticks(since, case);
+    let name = last.label();
+    let evidence = Evidence::memory(last.address, format!("{name} ran for {ran} ticks of the trace in that time"));
     (!starved.is_empty()).then(|| {
-        let lasts = words::trace_ticks(since, case);
-        format!(", and had not blocked for {lasts}; {} {were} ready and could not run", starved.join(", "))
+        let words = format!(
+            "{name} had not blocked for {lasts} (when it was switched out last, it was in {at}), and {} {were} ready and could not run",
+            starved.join(", ")
+        );
+        (words, evidence)
     })
 }
 

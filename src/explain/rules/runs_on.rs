@@ -80,7 +80,13 @@ fn counted(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Evidence
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
-    let thread = thread_of(cpu, case.kernel).filter(|_| is_m_profile && cpu.registers.level() == Level::Thread)?;
+    // Without registers the kernel says which thread runs.
+    let may_be = match cpu.registers.level() {
+        Level::Thread => true,
+        Level::Unknown => cpu.registers.pc().is_none(),
+        Level::Exception(_) | Level::Mode(_) => false,
+    };
+    let thread = thread_of(cpu, case.kernel).filter(|_| is_m_profile && may_be)?;
     let (kernel, why) = (case.kernel?, waits(thread)?);
     let in_call = thread.delayed_suspend || kernel.preempt_disable.is_some_and(|n| n != 0);
     let mask = Mask::of(&cpu.registers);

@@ -79,13 +79,14 @@ fn given<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
     held.filter_map(|at| kernel.thread(at)).find(|thread| thread.stack.high == High::Full)
 }
 
-/// The current thread, where its stack pointer is at the end of its stack or below: an Armv8-M checks it (`PSPLIM`), so that what is there
-/// is not overwritten.
+/// The current thread, where its stack pointer is at the limit that an Armv8-M checks (`PSPLIM`), which is the end of its stack: what is
+/// below was not overwritten.
 fn at_limit<'k>(cpu: &CpuState, case: &Case<'k>) -> Option<&'k Thread> {
     let thread = thread_of(cpu, case.kernel)?;
     let (psp, start) = (cpu.registers.get("psp")?, thread.stack.start?);
-    let is_limit = cpu.registers.get("psplim") == Some(psp);
-    (psp <= start && (is_limit || !thread.stack.holds(psp))).then_some(thread)
+    // The limit is a multiple of 8.
+    let is_limit = cpu.registers.get("psplim") == Some(psp) && psp.abs_diff(start) <= 8;
+    is_limit.then_some(thread)
 }
 
 /// The only thread whose stack is used up.

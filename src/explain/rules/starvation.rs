@@ -405,11 +405,19 @@ fn claim(
 /// The more urgent thread that has the processor in turn with one that does not block, for much of the trace: the two may wake each other
 /// without end.
 fn in_turn(hog: &Task, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<(String, Evidence)> {
-    let is_urgent = |task: &&Task| task.address != hog.address && task.priority <= hog.priority;
+    // The hog keeps the processor for so much of the trace that what is before cannot be all of it.
+    let before = events.length().saturating_sub(busy(events.activity(hog.address)?, events).0);
+    let is_urgent = |task: &&Task| {
+        task.address != hog.address && task.priority.zip(hog.priority).is_some_and(|(other, own)| other <= own)
+    };
+    let is_in_turn = |(_, activity): &(&Task, &Activity)| {
+        let meanwhile = activity.ran.saturating_sub(before);
+        let is_recent = activity.last >= events.newest.saturating_sub(events.count / 16);
+        activity.dispatched >= TURNS && is_recent && meanwhile > 0 && meanwhile >= events.length() / 4
+    };
     let others = graph.tasks.list.iter().filter(is_urgent);
-    let (other, activity) = others
-        .filter_map(|task| Some((task, events.activity(task.address)?)))
-        .find(|(_, activity)| activity.dispatched >= TURNS && activity.ran >= events.length() / 4)?;
+    let others = others.filter_map(|task| Some((task, events.activity(task.address)?)));
+    let (other, activity) = others.filter(is_in_turn).max_by_key(|(_, activity)| activity.ran)?;
     let name = format!("{}{}", case.label(other.address), priority(other.address, graph));
     let text = format!(
         "{name} had the processor {} times in the trace, for {} of its {} ticks",

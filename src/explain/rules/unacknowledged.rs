@@ -39,7 +39,7 @@ pub(super) fn path(number: u64, reads_too: bool, case: &Case<'_>) -> Option<Kept
     }
     let is_kernel = |at: Addr| case.look.function(at).is_some_and(|function| is_of_kernel(&function.name));
     let found = run(handler, exception, &|at| word(at, case), &is_kernel)?;
-    if !found.ends {
+    if found.endless.is_some() {
         return None;
     }
     if !found.devices_written.is_empty() || found.devices.len() > usize::from(reads_too) {

@@ -13,9 +13,6 @@ const FUNCTIONS: usize = 16;
 /// RAM of a Cortex-M: nothing but code and DMA change a word there (Armv7-M Architecture Reference Manual, B3.1).
 const RAM: std::ops::Range<Addr> = 0x2000_0000..0x4000_0000;
 
-/// What a handler calls to insert the event of its beginning.
-const ENTERED: &str = "_tx_trace_isr_enter_insert";
-
 /// True for a word in RAM.
 pub(super) fn is_in_ram(at: Addr) -> bool {
     RAM.contains(&at)
@@ -41,13 +38,6 @@ pub(super) fn handlers_with(word: Addr, but: u64, without: &[Addr], case: &Case<
 /// True where the handler of an exception, or a function that it calls, calls a function.
 pub(super) fn handler_calls(number: u64, function: Addr, case: &Case<'_>) -> bool {
     handler_leads(number, case, |at, _| at == function & !1)
-}
-
-/// True where the handler of an exception, or a function that it calls, inserts the event of its beginning.
-pub(super) fn handler_inserts(number: u64, case: &Case<'_>) -> bool {
-    let Some(inserts) = case.look.symbol(ENTERED).map(|function| function.address & !1) else { return false };
-    let handler = case.look.handlers().into_iter().find(|(of, _)| u64::from(*of) == number);
-    handler.is_some_and(|(_, handler)| calls(handler, &[inserts], case))
 }
 
 /// True where something is so of the handler of an exception, or of a function that it calls, by address and code.

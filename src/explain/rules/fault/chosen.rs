@@ -51,8 +51,11 @@ impl Hints {
     pub fn of(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>) -> Self {
         let found = cpu.interrupted.as_ref().filter(|found| !found.is_certain);
         let all: Vec<&Place> = found.into_iter().flat_map(|found| &found.all).collect();
-        let saved =
-            all.iter().zip(copies(&all, true, cpus, case)).filter_map(|(place, copy)| Some((place.frame, copy?)));
+        let is_variable = |_, at| case.look.variable(at).is_some();
+        let saved = all
+            .iter()
+            .zip(copies(&all, &is_variable, cpus, case))
+            .filter_map(|(place, copy)| Some((place.frame, copy?)));
         let is_harmless = |pc: &Addr| {
             let bytes = case.look.bytes(*pc, 4).unwrap_or_default();
             let half = |at| Endian::Little.u16(&bytes, at);

@@ -38,8 +38,12 @@ const WORD: u64 = 4;
 const SAVED: (Addr, u64) = (20, 12);
 /// The most bytes of memory in which they are looked for.
 const MOST: u64 = 8 << 20;
-/// HFSR: a fault was escalated to HardFault.
+/// HFSR: a fault was escalated to HardFault, or came at the read of a vector.
 const FORCED: u64 = 1 << 30;
+const VECTTBL: u64 = 1 << 1;
+/// CFSR: its bits, and those that say that an address is valid.
+const CFSR: u64 = 0x031F_BFBB;
+const VALID: u64 = 0x8080;
 /// Bytes around the address of a frame in which a handler stores what else it keeps of a fault.
 const RECORD: u64 = 128;
 /// Bytes that are read at once.
@@ -57,23 +61,31 @@ pub(super) fn find(cpu: &CpuState, cpus: &Cpus, case: &Case<'_>, graph: &Graph) 
     }
     let may_fail: Vec<Why<'_>> = found.all.iter().filter_map(|place| Why::of(place, cpus, case)).collect();
     let places: Vec<&Place> = may_fail.iter().map(|why| why.place).collect();
-    let pointers = copies(&places, true, cpus, case);
-    let records = may_fail.iter().zip(pointers).map(|(why, at)| at.filter(|at| is_record(*at, why, case)));
-    let saved = copies(&places, false, cpus, case).into_iter().zip(records).map(|(copy, record)| copy.or(record));
-    let with_copy = may_fail.iter().zip(saved).find_map(|(why, at)| Some((why, Some(at?))));
+    let is_record = |n: usize, at: Addr| may_fail.get(n).is_some_and(|why| is_record(at, why, case));
+    let saved = copies(&places, &is_record, cpus, case);
+    let with_copy = may_fail.iter().zip(&saved).find_map(|(why, at)| Some((why, Some((*at)?))));
     let (why, copy) = with_copy.or_else(|| may_fail.iter().find(|why| why.is_fault).map(|why| (why, None)))?;
     Some(why.with_pointer(why.finding(copy, cpu, cpus, case), case, graph))
 }
 
-/// True for a variable that has the address of the frame, and beside it what the registers of a fault hold: the address that failed, or
-/// that a fault was escalated (HFSR.FORCED: Armv7-M Architecture Reference Manual, B3.2.16).
+/// True for a variable that has the address of the frame, and beside it what two of the registers of a fault hold: the bits of CFSR, and HFSR
+/// or the address that failed (Armv7-M Architecture Reference Manual, B3.2.15 to B3.2.18). Of a frame on the main stack it may be a record
+/// of a run before: that stack is not cleared at the start, as those of threads are.
 fn is_record(at: Addr, why: &Why<'_>, case: &Case<'_>) -> bool {
-    let Some(variable) = case.look.variable(at) else { return false };
+    let Some(variable) = case.look.variable(at).filter(|_| why.place.within.is_none()) else { return false };
     let start = variable.address.max(at.saturating_sub(RECORD));
     let end = variable.address.saturating_add(variable.size).min(at.saturating_add(RECORD));
     let words = case.look.bytes(start & !3, end.saturating_sub(start & !3)).map(|bytes| case.words(&bytes, true));
     let failed = why.place.effect.and_then(Effect::address).filter(|at| *at >= address::NULL);
-    words.is_some_and(|words| words.iter().any(|word| *word == FORCED || Some(*word) == failed))
+    words.is_some_and(|words| are_registers(&words, failed))
+}
+
+/// True where some words are those of CFSR, and of HFSR or the address that failed.
+fn are_registers(words: &[u64], failed: Option<Addr>) -> bool {
+    let bits = words.iter().filter(|word| **word != 0 && **word & !CFSR == 0);
+    let is_hfsr = || words.iter().any(|word| matches!(*word, FORCED | VECTTBL));
+    let is_failed = |bits: &u64| bits & VALID != 0 && failed.is_some_and(|failed| words.contains(&failed));
+    bits.into_iter().any(|bits| is_hfsr() || is_failed(bits))
 }
 
 /// Where a thread is by registers that were given: those of a crash log are those that the fault found.
@@ -310,8 +322,14 @@ fn stored(at: Addr) -> Vec<u8> {
     u32::try_from(at).map(|at| at.to_le_bytes().to_vec()).unwrap_or_default()
 }
 
-/// Where memory outside of stacks has lr, pc and xpsr of each place again, in this order or the other way round; or, with `addresses_too`, its address.
-pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: &Case<'_>) -> Vec<Option<Addr>> {
+/// Where memory outside of stacks has lr, pc and xpsr of each place again, in this order or the other way round; or its address, where
+/// `counts` says so for the number of the place and where that is.
+pub(super) fn copies(
+    places: &[&Place],
+    counts: &dyn Fn(usize, Addr) -> bool,
+    cpus: &Cpus,
+    case: &Case<'_>,
+) -> Vec<Option<Addr>> {
     let needle = |place: &&Place| {
         let words = case.look.bytes(place.frame.checked_add(SAVED.0)?, SAVED.1)?;
         // As local variables, one after the other on the stack.
@@ -331,12 +349,12 @@ pub(super) fn copies(places: &[&Place], addresses_too: bool, cpus: &Cpus, case: 
         let mut at = region.start.saturating_add(3) & !3;
         while at < end && left > 0 {
             let bytes = case.look.bytes(at, STEP.min(end.saturating_sub(at))).unwrap_or_default();
-            let all = needles.iter().zip(&addresses).zip(places).zip(&mut found);
-            for (needle, address, place, to) in all.map(|(((n, a), p), t)| (n, a, p, t)) {
+            let all = needles.iter().zip(&addresses).zip(places).zip(&mut found).enumerate();
+            for (number, needle, address, place, to) in all.map(|(i, (((n, a), p), t))| (i, n, a, p, t)) {
                 let is_copy = |at: &Addr| is_copy(*at, place.frame, case);
                 let words = needle.iter().flatten().flat_map(|needle| hits(&bytes, needle));
                 // Of the stack that a handler runs on only the words themselves are a sign: its callers leave addresses there.
-                let is_variable = |at: &Addr| addresses_too && case.look.variable(*at).is_some();
+                let is_variable = |at: &Addr| counts(number, *at);
                 let pointers = hits(&bytes, address).filter_map(|offset| at.checked_add(offset)).filter(is_variable);
                 let words = words.filter_map(|offset| at.checked_add(offset));
                 let mut all = words.chain(pointers).filter(is_copy);
@@ -362,4 +380,19 @@ fn is_copy(at: Addr, frame: Addr, case: &Case<'_>) -> bool {
     }
     let on_thread = |at: Addr| case.kernel.is_some_and(|kernel| kernel.threads.iter().any(|thread| thread.holds(at)));
     !on_thread(at) && (on_thread(frame) || at.abs_diff(frame) > (4 << 10))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A word that is 2.0 as a floating-point number, or the first address of a device, is no fault register by itself.
+    #[test]
+    fn a_record_of_a_fault_has_two_of_its_registers() {
+        assert!(are_registers(&[0xDEAD_FA17, 0x8200, 0x4000_0000, 0x8E41_D3A8], None));
+        assert!(are_registers(&[0x8200, 0x8E41_D3A8], Some(0x8E41_D3A8)));
+        assert!(!are_registers(&[0x4000_0000, 0x2000_1234], None), "no bit of CFSR");
+        assert!(!are_registers(&[0x8200, 0x2000_1234], Some(0x8E41_D3A8)));
+        assert!(!are_registers(&[0x0200, 0x8E41_D3A8], Some(0x8E41_D3A8)), "no valid address");
+    }
 }
