@@ -2,7 +2,7 @@
 
 use super::callers::is_of_kernel;
 use super::{Function, Target};
-use crate::abi::{Endian, Region};
+use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Architecture, Level, Registers, long_branch};
 use crate::kernel::{Kernel, Stop};
 use crate::sym::Symbol;
@@ -97,16 +97,37 @@ impl Target<'_> {
         let bytes = program.elf().section_bytes(&section);
         let into = usize::try_from(linked.checked_sub(section.addr)?).ok()?;
         let code = bytes.as_slice().get(into..)?;
-        let half = |at: usize| Endian::Little.u16(code, at);
+        let end = usize::try_from(function.len.min(UNSIZED)).ok()?;
         let target = |at: usize| {
-            let (first, second) = (half(at)?, half(at.checked_add(2)?).filter(|second| second & 0x4000 == 0)?);
-            let to = long_branch(first, second, function.start.checked_add(u64::try_from(at).ok()?)?.checked_add(4)?)?;
+            let to = jump(code, at, function.start)?;
             let found = self.symbols().function(to).filter(|found| found.address & !1 == to && found.size > 0)?;
             (!is_of_kernel(&found.name)).then_some(Region { start: to, len: found.size })
         };
-        let end = usize::try_from(function.len.min(UNSIZED)).ok()?;
         let mut all = (0..end).step_by(2).filter_map(target).filter(|to| to.start != function.start);
         let only = all.next()?;
         all.all(|other| other == only).then_some(only)
+    }
+}
+
+/// Where B.W leads that is so far into code from an address on; `None` for another instruction, BL included.
+fn jump(code: &[u8], into: usize, start: Addr) -> Option<Addr> {
+    let half = |at: usize| Endian::Little.u16(code, at);
+    let second = half(into.checked_add(2)?).filter(|second| second & 0x4000 == 0)?;
+    long_branch(half(into)?, second, start.checked_add(u64::try_from(into).ok()?)?.checked_add(4)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The code that a reset handler jumps to was taken for a thread's: "the program stopped itself".
+    #[test]
+    fn a_reset_handler_that_jumps_on_calls_nothing() {
+        let code: Vec<u8> =
+            [0xF3BFu16, 0x8F6F, 0xF000, 0xB804, 0xF000, 0xF804].iter().flat_map(|half| half.to_le_bytes()).collect();
+        assert_eq!(jump(&code, 4, 0x1000_0754), Some(0x1000_0764));
+        assert_eq!(jump(&code, 0, 0x1000_0754), None, "isb");
+        assert_eq!(jump(&code, 8, 0x1000_0754), None, "a call");
+        assert_eq!(jump(&code, 10, 0x1000_0754), None, "the end of the code");
     }
 }

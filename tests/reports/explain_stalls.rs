@@ -343,3 +343,26 @@ fn interrupts_that_keep_back_all_threads_were_not_seen_without_registers() {
         assert!(found(way).iter().all(|finding| finding["confidence"] == "hint"), "{way}");
     }
 }
+
+/// "Nothing" of a fault in a dump of RAM: a text had been written over the stack of its thread, so that no callers were found.
+#[test]
+fn a_fault_whose_callers_were_overwritten_was_not_seen_in_ram() {
+    let before = in_ram("past_pointers", false);
+    let shown = before.first().expect("a finding")["evidence"].as_array().unwrap();
+    let frame = shown.iter().find(|one| one["kind"] == "stack").expect("a frame")["address"].as_str().unwrap();
+    let above = usize::from_str_radix(&frame[2..], 16).unwrap() - RAM.0 + 32;
+    let (mut ram, _) = parts(&fixture("stall-past_pointers.core.gz"));
+    ram[above..above + 64].copy_from_slice(&b"ALMA-041".repeat(8));
+    let scratch = Scratch::new("no-callers");
+    let image = scratch.path("ram.bin");
+    std::fs::write(&image, ram).unwrap();
+    let elf = fixture("stall.elf").display().to_string();
+    let findings = explain(&[&elf, &format!("{}@{:#x}", image.display(), RAM.0)]);
+    let fault =
+        findings.iter().find(|finding| finding["code"] == "bus-fault").unwrap_or_else(|| panic!("{findings:?}"));
+    assert_eq!(fault["confidence"], "likely", "{fault}");
+    assert!(
+        fault["claim"].as_str().unwrap().contains("a write of 4 bytes to 0x8e41d3a8 in fire (stalls.c:"),
+        "{fault}"
+    );
+}
