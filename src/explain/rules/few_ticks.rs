@@ -16,6 +16,9 @@ use super::timers_still::{self, NEXT, READIED, armed, is_tickless, waits};
 
 /// So many times the kernel's count have to have passed.
 const TIMES: u64 = 2;
+/// The trace has to be a part of the time since the start, and to have so many periods.
+const PART: u64 = 8;
+const PERIODS: u64 = 256;
 /// The fewest ticks that the kernel has counted.
 const FEWEST: u64 = 100;
 
@@ -38,6 +41,11 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
     let cycles = timers_still::period_of_systick(case)?;
     let counted = silence::system_clock(case).filter(|ticks| *ticks >= FEWEST && !events.sleeps.is_time_set)?;
     let since_start = timers_still::least_since_start(case, events)?;
+    // A short trace shows little of threads that wait for long.
+    let length = u64::try_from(events.length()).ok()?;
+    if length < since_start / PART || length.checked_div(cycles)? < PERIODS {
+        return None;
+    }
     let passed = since_start.checked_div(cycles).filter(|passed| *passed / TIMES >= counted)?;
     let left = timers_still::stopped(case);
     let armed = armed(kernel);
