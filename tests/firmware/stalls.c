@@ -623,7 +623,7 @@ static NOINLINE VOID regulate(VOID)
         __asm__ volatile("msr basepri, %0" :: "r"(0x20) : "memory");
         for (sum = 0;; sum++) {
             mk_thread_sleep(2);
-            if (sum == 9)
+            if (sum == 39)
                 stall_here();
         }
     case MASKED_ON:

@@ -22,6 +22,8 @@ const PENDSVSET: u64 = 1 << 28;
 const SUSPEND: &str = "_tx_thread_system_suspend";
 /// So often in a row it has to block and go on.
 const TIMES: u64 = 4;
+/// The same where no register shows that interrupts are disabled.
+const MANY: u64 = 32;
 /// More are no count.
 const MOST: u64 = 1 << 24;
 /// The functions of a backtrace that are named.
@@ -62,13 +64,13 @@ fn is_outside_kernel(cpu: &CpuState, case: &Case<'_>) -> bool {
 
 /// The object that a thread waits for, where it counts several waits of that thread more than threads wait: each adds one, and only
 /// what ends a wait takes one away.
-fn counted(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Evidence> {
+fn counted(thread: &Thread, kernel: &Kernel, fewest: u64, case: &Case<'_>) -> Option<Evidence> {
     // Where the list of threads is not whole, some that wait are not known.
     let object = kernel.object(thread.suspended_on()?.1).filter(|_| kernel.overwritten.is_empty())?;
     let (count, waiting) = (object.get("suspended_count")?, object.waiting.len() as u64);
     let more = count
         .checked_sub(waiting)
-        .filter(|more| (TIMES..MOST).contains(more) && object.waiting.contains(&thread.address))?;
+        .filter(|more| (fewest..MOST).contains(more) && object.waiting.contains(&thread.address))?;
     let text = format!(
         "{} counts {count} waits, and {}: {} waited {more} times more, and went on each time",
         case.object(object.address),
@@ -80,11 +82,11 @@ fn counted(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Evidence
 
 fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let is_m_profile = cpu.registers.architecture() == Architecture::CortexM;
-    // Without registers the kernel says which thread runs.
-    let may_be = match cpu.registers.level() {
-        Level::Thread => true,
-        Level::Unknown => cpu.registers.pc().is_none(),
-        Level::Exception(_) | Level::Mode(_) => false,
+    // Without registers the kernel says which thread runs. A debugger that steps keeps interrupts back as well, for a few rounds.
+    let (may_be, fewest) = match cpu.registers.level() {
+        Level::Thread => (true, TIMES),
+        Level::Unknown => (cpu.registers.pc().is_none(), MANY),
+        Level::Exception(_) | Level::Mode(_) => (false, TIMES),
     };
     let thread = thread_of(cpu, case.kernel).filter(|_| is_m_profile && may_be)?;
     let (kernel, why) = (case.kernel?, waits(thread)?);
@@ -96,8 +98,8 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
     let pending = cpu.registers.get("icsr").filter(|icsr| icsr & PENDSVSET != 0);
     let is_outside = !in_call && pending.is_some() && is_outside_kernel(cpu, case);
     let again = case.events.and_then(|events| events.blocks_on);
-    let again = again.filter(|(of, times, _)| *of == case.stored(thread.address) && *times >= TIMES);
-    let counted = if in_call { None } else { counted(thread, kernel, case) };
+    let again = again.filter(|(of, times, _)| *of == case.stored(thread.address) && *times >= fewest);
+    let counted = if in_call { None } else { counted(thread, kernel, fewest, case) };
     if !is_outside && again.is_none() && counted.is_none() {
         return None;
     }
