@@ -85,6 +85,20 @@ impl Interrupt {
     }
 }
 
+impl Interrupt {
+    /// The event of its last beginning.
+    #[must_use]
+    pub const fn last(&self) -> u64 {
+        self.last.0
+    }
+
+    /// True where it never woke the thread that runs the kernel's timers.
+    #[must_use]
+    pub const fn wakes_nobody(&self) -> bool {
+        self.wakes == 0
+    }
+}
+
 impl Range {
     fn take(&mut self, ticks: i64) {
         let (least, most) = self.0.unwrap_or((ticks, ticks));

@@ -39,6 +39,8 @@ const PENDSVSET: u64 = 1 << 28;
 const ALONE: u64 = 64;
 /// So many that get nothing are no chance.
 const REFUSED: u64 = 256;
+/// What speaks against the only interrupt of which there are events.
+const UNSEEN: &str = "a handler below it that inserts no event may keep the CPU";
 /// What is said of an interrupt of which it is not known which one it is.
 const NOT_KNOWN: &str = "an interrupt comes again and again, or does not end";
 /// What speaks against an interrupt that no register shows, and whose handler does not end.
@@ -71,7 +73,7 @@ fn without_registers(case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     }
     let next = kernel.execute.first().and_then(|next| kernel.thread(*next))?;
     let ready = Ready::of(next, events).filter(|ready| kernel.current.first() == Some(&0) && ready.count >= ALONE)?;
-    let Whose { code, name, more, against, evidence, next: acknowledge } = Whose::of(case);
+    let Whose { code, name, more, against, evidence, next: acknowledge } = Whose::of(&ready, events, case);
     let (full, calls) = calls(events, case).unzip();
     // A handler that gives much at once lasts less than a tick.
     let period = events.sleeps.period().and_then(|period| period.checked_mul(PERIODS));
@@ -104,7 +106,10 @@ struct Whose {
 }
 
 impl Whose {
-    fn of(case: &Case<'_>) -> Self {
+    fn of(ready: &Ready, events: &Events, case: &Case<'_>) -> Self {
+        if let Some(seen) = Self::seen(ready, events, case) {
+            return seen;
+        }
         let left = InHandler::of(case);
         if let Some((within, end)) = left.as_ref().and_then(|left| Some((left, DoesNotEnd::of(left.number, case)?))) {
             return Self::looping(within, &end, in_handler::AGAINST);
@@ -118,6 +123,28 @@ impl Whose {
             (None, Some(within)) => Self::perhaps(within, case),
             (None, None) => Self::by_code(case),
         }
+    }
+
+    /// All interrupts that have begun since the thread is ready are of one number, and are many.
+    fn seen(ready: &Ready, events: &Events, case: &Case<'_>) -> Option<Self> {
+        let mut all = events.interrupts.by_number.iter().filter(|(_, one)| one.last() > ready.seq);
+        let ((number, one), None) = (all.next()?, all.next()) else { return None };
+        // Each has two events.
+        let is_all = one.wakes_nobody() && one.begun >= ALONE && ready.count / 4 <= one.begun;
+        let name = case.interrupt(Some(*number));
+        let path = unacknowledged::path(case.added_to_interrupts()?.saturating_add(*number), false, case);
+        let why = path.as_ref().map_or_else(String::new, |path| format!("; {}", path.words));
+        let text = format!("{name} began {} times, the last time here, and no other interrupt did since", one.begun);
+        is_all.then(|| Self {
+            code: Code::IsrStorm,
+            name: format!("{name} comes again and again"),
+            more: why,
+            against: path.iter().filter_map(|path| path.against).chain([UNSEEN]).collect(),
+            evidence: std::iter::once(Evidence::event(one.last(), text))
+                .chain(path.into_iter().flat_map(|path| path.evidence))
+                .collect(),
+            next: words::acknowledge(&name),
+        })
     }
 
     /// Its handler does not end with memory as it is, and what an exception left says that the CPU was in it, or no other handler does so.

@@ -102,7 +102,10 @@ impl Pointer {
         };
         let stack = stack_at(place.registers.sp(), case);
         let of = |registers: &Registers| Self::of(at, registers, stack, case, graph);
-        let found = of(&place.registers).or_else(|| of(&with_frame_pointer(at, &place.registers, case)?))?;
+        // A word that is 0 is everywhere.
+        let framed =
+            || of(&with_frame_pointer(at, &place.registers, case)?).filter(|found| found.value >= address::NULL);
+        let found = of(&place.registers).or_else(framed)?;
         // A local variable in which the kernel has the function that it calls is a copy.
         let is_of_kernel = case.look.function(at & !1).is_some_and(|function| is_of_kernel(&function.name));
         (way.is_none() || found.local.is_none() || !is_of_kernel).then_some(found)
