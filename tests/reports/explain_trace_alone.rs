@@ -234,7 +234,7 @@ fn who_releases_the_blocks_of_another_thread_was_not_looked_at() {
     let first = of_code(&all, "pool-leak").unwrap_or_else(|| panic!("{all:?}"));
     let claim = first["claim"].as_str().unwrap();
     assert!(claim.contains("drains, and Scan waits for it: "), "{claim}");
-    assert_eq!(first["next"], "look for a path on which Print does not release a block of Scan", "{first}");
+    assert_eq!(first["next"], "look for a path on which neither Scan nor Print releases a block of Scan", "{first}");
 }
 
 /// "Nothing wrong found": a thread had waited for a third of the trace for a lock whose owner was kept from running, and went on.

@@ -134,7 +134,7 @@ fn leak(pool: Addr, one: &One, events: &Events, case: &Case<'_>, graph: &Graph) 
     // Who allocates passes each block on.
     let is_passed_on = !releasers.is_empty() && !one.pool.released.contains_key(&Giver::Thread(thread));
     let path = if is_passed_on {
-        format!("look for a path on which {} does not release a block of {by}", releasers.join(" or "))
+        format!("look for a path on which neither {by} nor {} releases a block of {by}", releasers.join(" or "))
     } else {
         format!("look for a path of {by} that does not release its block")
     };

@@ -26,6 +26,8 @@ pub struct Store {
     pub at: Addr,
     /// What it stores, where that is a constant.
     pub value: Option<u32>,
+    /// Where to, where that is a constant.
+    pub place: Option<u32>,
 }
 
 /// A call, and the function with it.
@@ -37,7 +39,7 @@ struct Site {
 
 impl Site {
     fn stores(self, stored: &Stored) -> Store {
-        Store { function: self.function, at: self.at, value: stored.value.known() }
+        Store { function: self.function, at: self.at, value: stored.value.known(), place: stored.place.known() }
     }
 }
 

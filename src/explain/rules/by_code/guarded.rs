@@ -332,8 +332,11 @@ impl ByCode<'_, '_> {
         let changed = all.take(MOST).map(|(word, (store, users))| {
             let names: Vec<String> = users.iter().map(|user| self.name(*user)).collect();
             let to = store.value.map_or_else(String::new, |value| format!(" to {value:#x}"));
-            let at = places.iter().map(|(at, _)| *at).find(|at| *at & !3 == word).unwrap_or(word);
-            let text = format!("{} sets {}{to} here", names.join(" or "), place(at));
+            // A part of the word may be another variable.
+            let own = store.place.map(Addr::from).filter(|at| *at & !3 == word);
+            let of_word = || places.iter().map(|(at, _)| *at).find(|at| *at & !3 == word).unwrap_or(word);
+            let by = if names.is_empty() { function_at(store.function, self.case) } else { names.join(" or ") };
+            let text = format!("{by} sets {}{to} here", place(own.unwrap_or_else(of_word)));
             Evidence::symbol(store.at, &place_at(store.at, self.case), text)
         });
         Finding::new(
