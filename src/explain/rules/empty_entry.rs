@@ -43,20 +43,23 @@ fn finding(case: &Case<'_>) -> Option<Finding> {
         Giver::Other => return None,
     };
     let entry = empty.entries.join(" and ");
+    let claim = format!(
+        "the trace ends behind event {}, in which {who} recorded {}: the index of {entry}, a null pointer in a table of functions; \
+         perhaps it was called",
+        last.seq,
+        words(&empty.numbers)
+    );
+    let recorded = format!("{who} recorded {}, and nobody else has an event since", words(&last.words));
     Some(
-        Finding::new(
-            Code::NullCall,
-            case.cap(Confidence::Hint),
-            format!(
-                "the trace ends behind event {}, in which {who} recorded {}: the index of {entry}, a null pointer in a table of \
-                 functions; perhaps it was called",
-                last.seq,
-                words(&empty.numbers)
-            ),
-        )
-        .against(["the CPU may have been stopped there by chance, and the code may not call through the table then"])
-        .evidence([Evidence::event(last.seq, format!("{who} recorded {}, and nobody else has an event since", words(&last.words))), empty.evidence()])
-        .next(format!("look at the code that calls through {}, and at the entries of that table", empty.table.name)),
+        Finding::new(Code::NullCall, case.cap(Confidence::Hint), claim)
+            .against([
+                "the CPU may have been stopped there by chance, and the code may not call through the table then",
+            ])
+            .evidence([Evidence::event(last.seq, recorded), empty.evidence()])
+            .next(format!(
+                "look at the code that calls through {}, and at the entries of that table",
+                empty.table.name
+            )),
     )
 }
 

@@ -1,6 +1,7 @@
 //! A handler of the program that, with memory as it is, does not come to an end. It is carried out up to a limit, and loops in its own
 //! code without access to a device, while the registers and the stack are the same in each round, or it follows a list that leads back to
-//! itself: a length in what it parses is 0, or an element was added twice. Where registers are known, it is the handler in which the CPU is; in a dump any, for a hint.
+//! itself: a length in what it parses is 0, or an element was added twice. Where registers are known, it is the handler in which the CPU
+//! is; in a dump without them any, for a hint.
 //!
 //! Against it: it may have been stopped in the middle of its work; another interrupt or a device may change what it reads, as where it waits
 //! for a flag; and a variable that it writes may end the loop. So it is likely only where the CPU is in it, it writes nothing and follows a
@@ -31,6 +32,8 @@ const PLACES: usize = 32;
 /// What speaks against it where the CPU is in it, and where that is not known.
 const STOPPED: &str = "it may have been stopped in the middle of its work";
 const NOT_IN_IT: &str = "it may have been stopped in the middle of its work, and whether the CPU is in it is not known";
+/// What speaks against a loop that only its own code would end.
+pub(super) const CHANGED: &str = "another interrupt or a device may change what the loop reads";
 /// Bytes from the beginning of an element of a list to its pointer to the next one.
 const ELEMENT: u64 = 256;
 
@@ -126,7 +129,7 @@ impl Looping {
             format!("with memory as it is, the handler of {name} does not end: it loops{lines}{leads}"),
         )
         .against([if is_in { STOPPED } else { NOT_IN_IT }])
-        .against(["another interrupt or a device may change what the loop reads"])
+        .against([CHANGED])
         .against(writes.then_some("a variable that the loop writes may end it"))
         .against((!self.endless.repeats).then_some("the loop counts, and may end at a number"))
         .evidence([Evidence::symbol(self.handler & !1, &function_at(self.handler, case), text)])

@@ -19,7 +19,7 @@ use super::super::cpus::thread_of;
 use super::super::events::{Events, Giver, LONG, One};
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
-use super::endless_handler::{self, DoesNotEnd};
+use super::endless_handler::{self, CHANGED, DoesNotEnd};
 use super::in_handler::{self, InHandler};
 use super::interrupts::{self, FIRST, PENDSTSET, SYSTICK, Still};
 use super::words::gives;
@@ -112,14 +112,14 @@ impl Whose {
         }
         let left = InHandler::of(case);
         if let Some((within, end)) = left.as_ref().and_then(|left| Some((left, DoesNotEnd::of(left.number, case)?))) {
-            return Self::looping(within, &end, in_handler::AGAINST);
+            return Self::looping(within, &end);
         }
         let alone = endless_handler::only(case).and_then(|(number, evidence)| {
             let name = interrupts::name(case, number);
             Some((InHandler { number, name, at: String::new(), evidence }, DoesNotEnd::of(number, case)?))
         });
         match (alone, left) {
-            (Some((within, end)), _) => Self::looping(&within, &end, NOT_SEEN),
+            (Some((within, end)), _) => Self::perhaps_looping(&within, &end),
             (None, Some(within)) => Self::perhaps(within, case),
             (None, None) => Self::by_code(case),
         }
@@ -147,8 +147,8 @@ impl Whose {
         })
     }
 
-    /// Its handler does not end with memory as it is, and what an exception left says that the CPU was in it, or no other handler does so.
-    fn looping(within: &InHandler, end: &DoesNotEnd, against: &'static str) -> Self {
+    /// Its handler does not end with memory as it is, and what an exception left says that the CPU was in it.
+    fn looping(within: &InHandler, end: &DoesNotEnd) -> Self {
         let InHandler { name, at, evidence, .. } = within;
         let why = if end.is_certain { "does not end" } else { "does not end, or comes again and again" };
         let was = if at.is_empty() { String::new() } else { format!("; it was{at}") };
@@ -156,8 +156,20 @@ impl Whose {
             code: Code::IsrNeverEnds,
             name: format!("{name} {why}"),
             more: format!("{was}; with memory as it is, it loops{}", end.at),
-            against: vec![against],
+            against: vec![in_handler::AGAINST, CHANGED],
             evidence: vec![evidence.clone()],
+            next: format!("look at the loop{}, and at who changes what it reads", end.at),
+        }
+    }
+
+    /// It is the only one whose handler does not end with memory as it is: nothing shows that the CPU is in it.
+    fn perhaps_looping(within: &InHandler, end: &DoesNotEnd) -> Self {
+        Self {
+            code: Code::IsrNeverEnds,
+            name: "an interrupt does not end, or comes again and again".to_owned(),
+            more: format!("; perhaps {}: with memory as it is, its handler loops{}", within.name, end.at),
+            against: vec![NOT_SEEN, CHANGED],
+            evidence: vec![within.evidence.clone()],
             next: format!("look at the loop{}, and at who changes what it reads", end.at),
         }
     }
@@ -284,12 +296,14 @@ fn finding(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         claim.push_str("; with memory as it is, it loops");
         claim.push_str(&end.at);
     }
+    let is_endless = endless.is_some();
     let acknowledge = || format!("{}; wait for nothing in the handler", words::acknowledge(&name));
     let next =
         endless.map_or_else(acknowledge, |end| format!("look at the loop{}, and at who changes what it reads", end.at));
     Some(
         Finding::new(code, case.cap_of_registers(kept.confidence), claim)
             .against(kept.against)
+            .against(is_endless.then_some(CHANGED))
             .evidence(kept.evidence)
             .against(path.as_ref().and_then(|path| path.against))
             .evidence(path.into_iter().flat_map(|path| path.evidence))
