@@ -77,7 +77,7 @@ fn main() {
     one(&["profile"], true);
     let report = one(&["report"], true);
     one(&["report", "--tracex"], true);
-    let list = one(&["list"], false);
+    let list = one(&["list", "--width", "80"], false);
     let json = one(&["list", "--format", "json"], false);
     one(&["list", "--format", "csv"], false);
     one(&["last", "50"], false);

@@ -137,6 +137,32 @@ pub(super) fn complete_mapped(found: &mut Registers, cpuid: Option<u64>) {
 pub const INTERRUPT_STATE: [(Addr, usize); 6] =
     [(0xE000_E004, 4), (0xE000_E014, 12), (0xE000_E100, 64), (0xE000_E200, 64), (0xE000_E300, 64), (0xE000_E400, 496)];
 
+/// Where a register of SysTick or of the interrupt controller is, by its name in the Armv7-M Architecture Reference Manual (B3.3
+/// and B3.4): `syst_rvr`, `nvic_iser0`. `None` for other names.
+pub fn mapped_register(name: &str) -> Option<Addr> {
+    const SINGLE: [(&str, Addr); 5] = [
+        ("ictr", 0xE000_E004),
+        ("syst_csr", 0xE000_E010),
+        ("syst_rvr", 0xE000_E014),
+        ("syst_cvr", 0xE000_E018),
+        ("syst_calib", 0xE000_E01C),
+    ];
+    const NUMBERED: [(&str, Addr, u64); 4] = [
+        ("nvic_iser", 0xE000_E100, 16),
+        ("nvic_ispr", 0xE000_E200, 16),
+        ("nvic_iabr", 0xE000_E300, 16),
+        ("nvic_ipr", 0xE000_E400, 124),
+    ];
+    let name = name.to_ascii_lowercase();
+    let single = SINGLE.iter().find(|(own, _)| *own == name).map(|(_, at)| *at);
+    single.or_else(|| {
+        NUMBERED.iter().find_map(|(own, first, words)| {
+            let number: u64 = name.strip_prefix(own)?.parse().ok()?;
+            first.checked_add(number.checked_mul(4).filter(|_| number < *words)?)
+        })
+    })
+}
+
 /// In an exception the registers of the thread that it interrupted are on that thread's own stack.
 pub(super) fn needed(registers: &Registers) -> &'static [&'static str] {
     if in_exception(registers) { &["psp"] } else { &[] }

@@ -42,7 +42,7 @@ use std::sync::LazyLock;
 pub use before::with_those_before;
 pub use calls::{Call, Callee, Function, Outcome, Paths, Piece, Program, Variant};
 pub use code::CodeRanges;
-pub use cortex_m::{INTERRUPT_STATE, is_exc_return};
+pub use cortex_m::{INTERRUPT_STATE, is_exc_return, mapped_register};
 pub use fault::{Fault, FaultBit, FaultKind, FrameDoubt, NO_THUMB, as_cfsr};
 pub use frame::{Frames, Saved, SavedError, SavedKind};
 pub use instruction::{Effect, LOOP, Loop, Size, Waiting, cannot_fail, endless_loop, long_branch, waiting};

@@ -10,6 +10,7 @@ use super::code::{self, CodeMatch, Compared};
 use super::events::EventNames;
 use super::file::{self, File, Piece};
 use super::placing::{place, refuse_cut, refuse_decimal};
+use super::registers::Mapped;
 use super::stop::CoreNotes;
 use super::target::{Buffer, Source};
 use super::{Image, Inputs, LoadOffset, RemoteInput, SourceSpec, Target, TargetInfo, TraceInput, formats, offset};
@@ -331,7 +332,8 @@ impl Files {
 
 impl TargetInfo {
     /// What is known before any memory is read.
-    fn of(inputs: Inputs, elf: Option<(PathBuf, Elf)>) -> Result<Self, Error> {
+    fn of(mut inputs: Inputs, elf: Option<(PathBuf, Elf)>) -> Result<Self, Error> {
+        let mapped = Mapped::take_from(&mut inputs.registers);
         // Only a file of events needs them, and they come out of a whole catalogue.
         let ids =
             || formats(inputs.format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
@@ -343,6 +345,7 @@ impl TargetInfo {
             only: inputs.format,
             scan: inputs.scan,
             registers: inputs.registers,
+            mapped,
             events,
             load: inputs.load_offset.map(LoadOffset::typed),
             ..Self::default()
@@ -384,15 +387,20 @@ impl TargetInfo {
     }
 
     /// Code and constants come from the ELF where the dump leaves them out, and are compared where it has them. The ELF's
-    /// writable segments hold what variables began with, not what they hold now: they are never used.
+    /// writable segments hold what variables began with, not what they hold now: they are never used. Registers that are memory
+    /// and were typed come first.
     fn with_code(&mut self, mut memory: impl Memory + 'static) -> Box<dyn Memory> {
         let load = self.load_offset();
         self.load = Some(load);
-        let Some(elf) = self.elf() else { return Box::new(Overlay::new().below(memory)) };
+        let mut layers = Overlay::new();
+        if !self.mapped.is_empty() {
+            layers = layers.below(Mapped::memory(&self.mapped));
+        }
+        let Some(elf) = self.elf() else { return Box::new(layers.below(memory)) };
         let compared = Compared::Was(code::compare(&mut memory, elf, load));
         let constants = elf_readonly(elf, load.value);
         self.code = compared;
-        Box::new(Overlay::new().below(memory).below(constants))
+        Box::new(layers.below(memory).below(constants))
     }
 }
 

@@ -1,10 +1,40 @@
-//! Registers that were typed (`--reg`): a name that the processor does not have is an error of every command.
+//! Registers that were typed (`--reg`): a name that the processor does not have is an error of every command. Those of a Cortex-M's
+//! SysTick and interrupt controller are memory at their addresses, as in an evidence core.
 
-use super::TargetInfo;
+use super::{GivenRegisters, TargetInfo};
+use crate::abi::Addr;
+use crate::bytes::Bytes;
 use crate::code::Code;
-use crate::cpu::{Architecture, Group, Registers};
+use crate::cpu::{self, Architecture, Group, Registers};
 use crate::error::Error;
+use crate::mem::segments::{Block, Segments};
 use crate::near;
+
+/// A register that is memory, and was typed.
+#[derive(Debug, Clone)]
+pub(super) struct Mapped {
+    name: String,
+    at: Addr,
+    value: u32,
+}
+
+impl Mapped {
+    /// Takes them out of what was typed.
+    pub(super) fn take_from(registers: &mut GivenRegisters) -> Vec<Self> {
+        let of = |(name, value): &(String, u64)| {
+            Some(Self { name: name.clone(), at: cpu::mapped_register(name)?, value: u32::try_from(*value).ok()? })
+        };
+        let all: Vec<Self> = registers.typed.iter().filter_map(of).collect();
+        registers.typed.retain(|typed| of(typed).is_none());
+        all
+    }
+
+    /// Their memory. Of a register that was typed twice the last value counts, as of others.
+    pub(super) fn memory(all: &[Self]) -> Segments {
+        let block = |one: &Self| Block::whole(one.at, Bytes::from(one.value.to_le_bytes().to_vec()));
+        Segments::new(all.iter().rev().map(block).collect())
+    }
+}
 
 impl TargetInfo {
     /// Checks their names and values, as far as the processor is known.
@@ -13,6 +43,10 @@ impl TargetInfo {
     /// For a register that the processor does not have, or a value that is too large for it.
     pub(super) fn check_registers(&self) -> Result<(), Error> {
         let possible = self.possible_architectures();
+        let mapped = self.mapped.first().filter(|_| !possible.is_empty() && !possible.contains(&Architecture::CortexM));
+        if let Some(Mapped { name, value, .. }) = mapped {
+            return Err(no_register(&possible, name, (*value).into()));
+        }
         let unknown = self.registers.typed.iter().find(|(name, value)| {
             !possible.is_empty() && !possible.iter().any(|a| Registers::new(*a).set(name, *value))
         });
@@ -38,7 +72,10 @@ pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> 
         [only] => only.name(),
         _ => "a supported processor",
     };
-    if possible.iter().any(|a| Registers::new(*a).set(name, 0)) {
+    let has = |a: &Architecture| {
+        Registers::new(*a).set(name, 0) || *a == Architecture::CortexM && cpu::mapped_register(name).is_some()
+    };
+    if possible.iter().any(has) {
         let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {who}");
         return Error::usage(Code::Usage, message);
     }

@@ -5,6 +5,7 @@ use std::sync::{Arc, OnceLock};
 
 use super::code::Compared;
 use super::events::EventNames;
+use super::registers::Mapped;
 use super::stop::CoreNotes;
 use super::{GivenRegisters, Inputs, RemoteInput, offset, open};
 use crate::abi::{Addr, Endian, Width};
@@ -58,6 +59,8 @@ pub struct TargetInfo {
     pub(super) scan: bool,
     /// Registers that were typed, or that a debugger showed.
     pub(super) registers: GivenRegisters,
+    /// Those of them that are memory.
+    pub(super) mapped: Vec<Mapped>,
     /// The registers that a core's notes hold.
     pub(super) core: Arc<CoreNotes>,
     /// How much of the code in the memory of files is the ELF's.

@@ -545,3 +545,34 @@ fn registers_of_the_crash_log() {
     let out = tx_trace(&["threads", "--reg", "cfsr=0x100000000", &elf, &core]);
     assert!(text(&out.stderr).contains("too large for cfsr"), "{}", text(&out.stderr));
 }
+
+/// `--reg syst_csr=6` and `--reg nvic_iser0=1` were errors, though a crash log may print them.
+#[test]
+fn registers_of_systick_and_the_nvic_were_refused() {
+    let (elf, core) = (fixture("stall.elf"), fixture("stall-tick_off.core.gz"));
+    let (elf, core) = (elf.to_str().unwrap(), core.to_str().unwrap());
+    let explained = |registers: &[&str]| {
+        let given = registers.iter().flat_map(|register| ["--reg", register]);
+        let out = tx_trace(&["explain", elf, core].into_iter().chain(given).collect::<Vec<_>>());
+        assert_eq!(out.status.code(), Some(0), "{}", text(&out.stderr));
+        text(&out.stdout).lines().next().unwrap_or_default().to_owned()
+    };
+    let head = explained(&[]);
+    assert!(head.ends_with("is not even pending: its timer does not count"), "{head}");
+    // The last one counts. Memory that the core has is overridden.
+    let head = explained(&["syst_csr=7", "SYST_CSR=6", "nvic_iser0=1", "nvic_ipr123=0"]);
+    assert!(head.ends_with("is not even pending: it is switched off (SYST_CSR.ENABLE is 0)"), "{head}");
+    let head = explained(&["syst_csr=5"]);
+    assert!(head.ends_with("it counts without an interrupt (SYST_CSR.TICKINT is 0)"), "{head}");
+    for (register, message) in [
+        ("syst_csr=0x100000000", "the value is too large for syst_csr of Cortex-M"),
+        ("nvic_iser16=0", "Cortex-M has no such register"),
+    ] {
+        let out = tx_trace(&["explain", elf, core, "--reg", register]);
+        assert_eq!(out.status.code(), Some(2), "{register}");
+        assert!(text(&out.stderr).contains(message), "{}", text(&out.stderr));
+    }
+    let image = format!("{}@0x20000000", path("cm3.ram.bin"));
+    let out = tx_trace(&["threads", "--elf", &path("use-riscv.elf"), "--image", &image, "--reg", "syst_csr=1"]);
+    assert!(text(&out.stderr).contains("has no such register"), "{}", text(&out.stderr));
+}

@@ -10,6 +10,7 @@ use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, Mask, SYSTICK};
 use super::place;
+use crate::abi::Endian;
 use crate::cpu::Level;
 use crate::session::CpuState;
 
@@ -18,6 +19,10 @@ const PENDING: i64 = 2;
 const SILENT: i64 = 4;
 /// Where SysTick has the value that it counts down from. Reading it changes nothing.
 pub(super) const RELOAD: u64 = 0xE000_E014;
+/// SysTick's control register (SYST_CSR), and two of its bits: it counts, and it gives an interrupt at 0.
+pub(super) const CONTROL: u64 = 0xE000_E010;
+pub(super) const ENABLE: u32 = 1;
+const INTERRUPT: u32 = 2;
 /// The functions of a backtrace that are named.
 const CALLERS: usize = 6;
 
@@ -76,14 +81,44 @@ fn why(cpu: &CpuState, tick: Tick, case: &Case<'_>) -> Option<Why> {
         // In a thread it would come at once: something keeps it back, which is a rule of its own.
         return None;
     }
-    let reload = case.look.bytes(RELOAD, 4).filter(|_| tick.number == SYSTICK);
-    let reload = reload.filter(|bytes| bytes.iter().all(|byte| *byte == 0));
-    (is_over(tick)).then(|| Why {
-        words: format!("{name}, which gives it, is not even pending: its timer does not count"),
+    if !is_over(tick) {
+        return None;
+    }
+    let (why, evidence) = still(case).filter(|_| tick.number == SYSTICK).unzip();
+    let next = match why {
+        Some(_) => "find out who writes to this register",
+        None => "read the control register of the timer (of SysTick: SYST_CSR), and who writes to it",
+    };
+    Some(Why {
+        words: format!("{name}, which gives it, is not even pending: {}", why.unwrap_or("its timer does not count")),
         confidence,
-        evidence: reload.map(|_| Evidence::memory(RELOAD, "SysTick's reload value is 0: it does not count".to_owned())),
-        next: "read the control register of the timer (of SysTick: SYST_CSR), and who writes to it".to_owned(),
+        evidence,
+        next: next.to_owned(),
     })
+}
+
+/// Why SysTick gives no interrupt, by its registers (Armv7-M Architecture Reference Manual, B3.3.3 and B3.3.4), and the one that
+/// shows it.
+fn still(case: &Case<'_>) -> Option<(&'static str, Evidence)> {
+    let word = |at: u64| Endian::Little.u32(&case.look.bytes(at, 4)?, 0);
+    let of_control = |why, control: u32| {
+        (why, Evidence::memory(CONTROL, "SysTick's control register".to_owned()).holds(control.into()))
+    };
+    let reload = word(RELOAD);
+    // A stub may answer with zeros for registers that it does not read.
+    match (word(CONTROL).filter(|control| *control != 0 || reload.is_some_and(|reload| reload != 0)), reload) {
+        (Some(control), _) if control & ENABLE == 0 => {
+            Some(of_control("it is switched off (SYST_CSR.ENABLE is 0)", control))
+        }
+        (_, Some(0)) => {
+            let shows = "SysTick's reload value is 0: it does not count".to_owned();
+            Some(("its timer does not count", Evidence::memory(RELOAD, shows)))
+        }
+        (Some(control), _) if control & INTERRUPT == 0 => {
+            Some(of_control("it counts without an interrupt (SYST_CSR.TICKINT is 0)", control))
+        }
+        _ => None,
+    }
 }
 
 /// True where it should have come several times.

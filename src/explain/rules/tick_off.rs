@@ -9,15 +9,12 @@
 use super::super::graph::Graph;
 use super::super::{Case, Code, Confidence, Evidence, Finding};
 use super::interrupts::{self, PENDSV};
-use super::no_tick::RELOAD;
+use super::no_tick::{CONTROL, ENABLE, RELOAD};
 use super::tick_rate::is_by_systick;
 use super::timers_still::{READIED, armed, is_tickless, waits};
 use crate::abi::Endian;
 use crate::cpu::Architecture;
 
-/// SysTick's control register, and its bit that lets it count.
-const CONTROL: u64 = 0xE000_E010;
-const ENABLE: u32 = 1;
 /// So often other threads have to be made ready where the register alone shows that no tick comes.
 const FEW: u64 = 3;
 
