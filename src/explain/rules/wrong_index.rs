@@ -8,10 +8,11 @@ use std::collections::BTreeMap;
 
 use super::super::usage::Store;
 use super::super::{Case, Evidence, Finding};
+use super::pointer::body;
 use super::set_by;
 use super::words::place_at;
 use crate::abi::Addr;
-use crate::cpu::{Stored, Value};
+use crate::cpu::{Architecture, Stored, Value, is_index_masked};
 use crate::sym::{ArrayMember, ArrayPlace};
 
 /// -1 in a variable of 8 bits, and of 16.
@@ -49,7 +50,7 @@ impl WrongIndex {
         let is_called =
             |wrong: &Wrong| case.usage().is_some_and(|usage| !usage.callers_of(wrong.store.function).is_empty());
         let mut all = by(at, &index_below, case).unwrap_or_default();
-        all.retain(is_called);
+        all.retain(|wrong| is_called(wrong) && !may_not_be_below(&wrong.store, case));
         if all.len() > MOST { Vec::new() } else { all.iter().map(|wrong| wrong.said(case)).collect() }
     }
 
@@ -58,6 +59,16 @@ impl WrongIndex {
         let claim = format!("{}; {}", finding.claim, self.words);
         Finding { claim, ..finding }.against([AGAINST]).evidence([self.evidence]).next(self.next)
     }
+}
+
+/// True where the code in front of a store keeps its index from being below 0. Of Thumb code.
+fn may_not_be_below(store: &Store, case: &Case<'_>) -> bool {
+    let is_thumb = case.kernel.is_some_and(|kernel| kernel.processor == Some(Architecture::CortexM));
+    let Some((from, code)) = body(store.at, case).filter(|_| is_thumb) else { return false };
+    let front = || usize::try_from(store.at.checked_sub(from)?).ok();
+    front()
+        .and_then(|front| code.split_at_checked(front))
+        .is_some_and(|(front, rest)| is_index_masked(from, front, rest))
 }
 
 /// Adds who may have written there by an index below 0 to a finding.
