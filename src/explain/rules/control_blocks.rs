@@ -15,7 +15,7 @@ use super::words::{function_at, text};
 use super::wrong_context;
 use super::wrong_index::WrongIndex;
 use super::{arrays, block_released, counter, notified, pointer, set_by, wrong_index};
-use super::{thread_block, timer_waited};
+use super::{same_word, thread_block, timer_waited};
 use crate::abi::{Addr, Region};
 use crate::code::Code;
 use crate::explain;
@@ -543,6 +543,7 @@ fn contradiction(issue: &Issue, claimed: Confidence, case: &Case<'_>) -> Finding
         .next(next)
         .threads(at)
         .affected(waiting.iter().map(|thread| thread.address));
+    let finding = at_rest.into_iter().fold(finding, |finding, at| same_word::added_to(finding, at, case));
     let finding = wrong_index::may_be(below, finding);
     other.into_iter().fold(finding, |finding, other| other.added_to(finding))
 }

@@ -108,6 +108,7 @@ mod retries;
 mod rounds;
 mod runs_on;
 mod same_buffer;
+mod same_word;
 mod semaphore_leak;
 mod set_by;
 mod shared;

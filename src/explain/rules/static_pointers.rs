@@ -11,6 +11,7 @@ use super::pointer::stack_of;
 use super::words::function_at;
 use crate::abi::{Addr, Region};
 use crate::kernel::{Kind, Object, State, Thread};
+use crate::sym::Symbol;
 
 /// The most variables, and the most functions of each, that are named.
 const MOST: usize = 3;
@@ -150,8 +151,15 @@ pub(in super::super) fn trace(case: &Case<'_>) -> Option<Region> {
 pub(super) fn kernel_memory(case: &Case<'_>) -> Vec<Region> {
     let Some(kernel) = case.kernel else { return Vec::new() };
     let block = |at: Addr| {
-        let whole = case.look.variable(at).filter(|variable| variable.address == at && variable.size > 0);
-        Region { start: at, len: whole.map_or(BLOCK, |variable| variable.size) }
+        let end = |variable: &Symbol| variable.address.saturating_add(variable.size);
+        let own = case.look.variable(at).filter(|variable| at < end(variable));
+        let len = match own {
+            Some(variable) if variable.address == at => variable.size,
+            // A part of it.
+            Some(variable) => end(&variable).saturating_sub(at).min(BLOCK),
+            None => BLOCK,
+        };
+        Region { start: at, len }
     };
     let storage = |object: &Object| {
         let start = object.get("start")?;
