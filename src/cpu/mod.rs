@@ -49,7 +49,7 @@ pub use instruction::{Effect, LOOP, Loop, Size, Waiting, cannot_fail, endless_lo
 pub use instruction_set::InstructionSet;
 pub use level::{Level, profile};
 pub use notes::{from_notes, to_prstatus, to_tls};
-pub use origin::{Code, Input, Read, called_member, computed, is_index_masked};
+pub use origin::{Code, CodeFrame, Input, Read, called_member, computed, is_index_masked};
 pub use polling::{POLLING, Polling, branches_to, polling};
 pub use pushed::{Pushed, is_fault, is_fault_of_state};
 pub use register::{Origin, Registers};

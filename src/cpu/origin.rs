@@ -8,6 +8,7 @@ use crate::abi::{Addr, Region};
 
 mod computed;
 mod division;
+mod frame;
 mod masked;
 mod riscv;
 mod thumb;
@@ -26,6 +27,7 @@ pub(super) fn written_by(first: u16, second: u16, at: Addr) -> u32 {
 }
 
 pub use computed::{Input, computed};
+pub use frame::CodeFrame;
 pub use masked::is_index_masked;
 pub use thumb::called_member;
 pub(super) use thumb::{addressing, loaded_word, stored_words};

@@ -27,6 +27,7 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::abi::Region;
+use crate::cpu::Architecture;
 use crate::kernel::{CalledFrom, Kernel, Kind, Thread, exception};
 use graph::Graph;
 use rules::CHECKS;
@@ -340,7 +341,9 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
         all.push("faults, and where the CPU is: they need registers (a core, --reg, a live target)".to_owned());
     }
     if let Some(why) = case.trust.without_lines.as_ref().filter(|_| known || case.kernel.is_some()) {
-        all.push(format!("callers of functions, and source lines: {why}"));
+        // The code of a Cortex-M shows callers.
+        let is_m = case.kernel.is_some_and(|kernel| kernel.processor == Some(Architecture::CortexM));
+        all.push(format!("{}source lines: {why}", if is_m { "" } else { "callers of functions, and " }));
     }
     if case.look.is_spent() {
         all.push(match case.look.is_stored() {

@@ -58,9 +58,12 @@ pub struct Functions {
 }
 
 impl Target<'_> {
-    /// True where the program says how its functions are unwound.
+    /// True where the program says how its functions are unwound: by call frame information, or, of a Cortex-M, by their code.
     pub fn has_unwind_information(&self) -> bool {
-        self.info.program.as_ref().is_some_and(|program| program.dwarf().has_cfi())
+        let has = |program: &ElfSymbols| {
+            program.dwarf().has_cfi() || Architecture::of(program.elf()) == Some(Architecture::CortexM)
+        };
+        self.info.program.as_ref().is_some_and(has)
     }
 
     /// Why callers of functions and source lines are not known, in words; `None` where the program says them.
@@ -103,7 +106,7 @@ impl Target<'_> {
         let processor = kernel.and_then(|kernel| kernel.processor).or(by_program);
         let architecture = processor.unwrap_or(Architecture::CortexM);
         let unwinder =
-            Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries };
+            Unwinder { architecture, endian, cfi: cfi.as_ref(), load_offset, code: &code, entries: &entries, symbols };
         f(&unwinder, memory, symbols)
     }
 

@@ -1,8 +1,10 @@
 //! UNWINDING: from the registers of a stopped thread to its callers.
 //!
 //! Each frame says how it was found, and each backtrace why it ends. Nothing is guessed in silence: where call frame
-//! information is missing, return addresses that are on the stack are offered as [`Origin::Found`], and no more.
+//! information is missing, and the code of the function does not show its frame, return addresses that are on the stack are
+//! offered as [`Origin::Found`], and no more.
 
+mod by_code;
 mod cortex_m;
 mod exception;
 mod found;
@@ -17,6 +19,7 @@ use std::fmt;
 use crate::abi::{Addr, Endian, Region};
 use crate::cpu::{Architecture, CodeRanges, Registers};
 use crate::mem::Memory;
+use crate::sym::Symbols;
 use crate::sym::dwarf::{Caller, CallerValue, Cfi, CfiError, Values};
 
 /// The most frames of one backtrace.
@@ -29,6 +32,8 @@ pub enum Origin {
     Registers,
     /// By the call frame information of the function that it called.
     Cfi,
+    /// By the code of the function that it called, which has no call frame information.
+    Code,
     /// From what an exception pushed.
     Exception,
     /// Inferred: a return address that is on the stack. It may be left over from a call that has returned.
@@ -41,6 +46,7 @@ impl Origin {
         match self {
             Self::Registers => "registers",
             Self::Cfi => "cfi",
+            Self::Code => "code",
             Self::Exception => "exception",
             Self::Found => "inferred",
         }
@@ -49,7 +55,7 @@ impl Origin {
     /// What a reader has to know of such a frame; empty where that is nothing.
     pub const fn remark(self) -> &'static str {
         match self {
-            Self::Registers | Self::Cfi => "",
+            Self::Registers | Self::Cfi | Self::Code => "",
             Self::Exception => "interrupted",
             Self::Found => "inferred",
         }
@@ -179,6 +185,8 @@ pub struct Unwinder<'a> {
     pub code: &'a CodeRanges,
     /// Functions that nothing calls: that in which every thread begins, that in which the program does.
     pub entries: &'a [Region],
+    /// The names of functions, and where they begin.
+    pub symbols: &'a dyn Symbols,
 }
 
 /// A frame on the way, with its registers.
@@ -286,13 +294,18 @@ impl Walk<'_, '_> {
         }
         // Debug information has functions at 0 that the linker left out.
         let caller = if self.lost_thumb { Err(End::NotCode(self.pc)) } else { self.caller() };
-        let caller = match caller {
-            Ok(caller) => caller,
-            // A handler in assembler: as long as the link register points back to a thread, nothing of its own stack matters.
-            Err(end) => match self.leave_handler_by_link(system) {
-                Some(left) => return left,
-                None => return self.go_back_by_link().ok_or(end),
-            },
+        let (caller, origin) = match caller {
+            Ok(caller) => (caller, Origin::Cfi),
+            Err(end) => {
+                // A handler in assembler: as long as the link register points back to a thread, nothing of its own stack matters.
+                if let Some(left) = self.leave_handler_by_link(system) {
+                    return left;
+                }
+                if let Some(origin) = self.go_back_by_link() {
+                    return Ok(origin);
+                }
+                (self.caller_by_code(address, &end).ok_or(end)?, Origin::Code)
+            }
         };
         let to = self.return_address(&caller);
         // Outside of the stack no return address can be read.
@@ -316,7 +329,7 @@ impl Walk<'_, '_> {
             return Err(End::NotCode(to));
         }
         (self.pc, self.is_next) = (to, caller.is_signal);
-        Ok(Origin::Cfi)
+        Ok(origin)
     }
 
     /// From a call of a wrong address: the link register holds where the call would have returned to. That is inferred, as a

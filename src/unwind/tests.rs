@@ -7,6 +7,7 @@ use super::*;
 use crate::elf::Elf;
 use crate::elf::tests::writer::{Writer, sect};
 use crate::mem::segments::{Block, Segments};
+use crate::sym::NoSymbols;
 use crate::sym::dwarf::Dwarf;
 
 const STACK: Region = Region { start: 0x2000_0000, len: 0x400 };
@@ -59,6 +60,7 @@ impl Board {
             load_offset: 0,
             code: &self.code,
             entries,
+            symbols: &NoSymbols,
         };
         unwinder.backtrace(&known, &[STACK], &mut memory)
     }

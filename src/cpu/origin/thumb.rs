@@ -16,12 +16,22 @@ pub(super) fn lines(code: &Code<'_>) -> Option<Vec<Line>> {
     let line = |(at, first, second): (Addr, u16, u16)| {
         let is_conditional = block > 0;
         block = block.saturating_sub(1);
-        if first & 0xFF00 == 0xBF00 && first & 0xF != 0 {
-            block = 4_u32.saturating_sub((first & 0xF).trailing_zeros());
+        if is_it(first) {
+            block = length_of_block(first);
         }
         Line { at, instruction: Instruction::Thumb { first, second, is_conditional } }
     };
     Some(walk.map(line).collect())
+}
+
+/// True for IT: the instructions behind it are carried out on a condition.
+pub(super) const fn is_it(first: u16) -> bool {
+    first & 0xFF00 == 0xBF00 && first & 0xF != 0
+}
+
+/// The number of these instructions.
+pub(super) const fn length_of_block(it: u16) -> u32 {
+    4_u32.saturating_sub((it & 0xF).trailing_zeros())
 }
 
 /// Where it may branch to.

@@ -96,7 +96,9 @@ impl Access<'_> {
 fn is_call(inner: &[Function], frame: &[Function]) -> bool {
     let is_kernel =
         |frame: &[Function]| frame.last().is_some_and(|function| function.name.as_deref().is_some_and(is_of_kernel));
-    let is_known = frame.first().is_some_and(|function| function.origin == Origin::Cfi && function.name.is_some());
+    let is_known = frame
+        .first()
+        .is_some_and(|function| matches!(function.origin, Origin::Cfi | Origin::Code) && function.name.is_some());
     is_known && (is_kernel(inner) || !is_kernel(frame))
 }
 

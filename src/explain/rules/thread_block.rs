@@ -28,7 +28,7 @@ pub(super) fn find(case: &Case<'_>, _: &Graph) -> Vec<Finding> {
 
 /// A saved stack pointer of the current thread that leads out of its stack, farther than a stack that overflows.
 fn saved_elsewhere(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<Finding> {
-    let stack = thread.stack.region().filter(|_| thread.stacks == Stacks::Own && !kernel.layout.is_inferred())?;
+    let stack = thread.stack.region().filter(|_| thread.stacks == Stacks::Own)?;
     let saved = thread.saved.filter(|saved| *saved != 0 && kernel.current.contains(&thread.address))?;
     let is_near = |saved: Addr| {
         let end = stack.start.saturating_add(stack.len);
@@ -45,9 +45,12 @@ fn saved_elsewhere(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<
         stack.start,
         stack.start.saturating_add(stack.len.saturating_sub(1))
     );
-    let finding = Finding::new(Code::CorruptControlBlock, case.cap(Confidence::Likely), claim)
+    let is_inferred = kernel.layout.is_inferred();
+    let confidence = if is_inferred { Confidence::Hint } else { Confidence::Likely };
+    let finding = Finding::new(Code::CorruptControlBlock, case.cap(confidence), claim)
         .evidence([Evidence::memory(at, format!("{SAVED} of {name}")).holds(saved)])
         .against(["a stack that the program itself switched to looks the same"])
+        .against(is_inferred.then_some("where its members are is inferred: the ELF has no debug information"))
         .next(format!("look for a write past the end of {}", control_blocks::writer(thread.address, case)))
         .threads([thread.address]);
     Some(control_blocks::with_writer(finding, thread.address, case))
