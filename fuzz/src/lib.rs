@@ -129,9 +129,20 @@ pub fn unwind(data: &[u8]) -> usize {
     let (cfi, lines) = (dwarf.cfi(), dwarf.lines());
     let code = CodeRanges::of(&elf, 0);
     let stack = Region { start: 0x2000_0000, len: data.len() as u64 };
-    let mut memory = Segments::new(vec![Block::whole(stack.start, data.to_vec().into())]);
-    let unwinder =
-        Unwinder { architecture, endian: elf.endian(), cfi: Some(&cfi), load_offset: 0, code: &code, entries: &[] };
+    let own = Segments::new(vec![Block::whole(stack.start, data.to_vec().into())]);
+    // The code of functions as well, which shows callers without call frame information.
+    let mut memory = Overlay::new().below(own).below(elf_readonly(&elf, 0));
+    let symbols = ElfSymbols::new(Arc::clone(&elf), 0);
+    let endian = elf.endian();
+    let unwinder = Unwinder {
+        architecture,
+        endian,
+        cfi: Some(&cfi),
+        load_offset: 0,
+        code: &code,
+        entries: &[],
+        symbols: &symbols,
+    };
     let mut frames = 0_usize;
     let starts: Vec<u64> = cfi.addresses().step_by(7).take(40).chain([elf.entry(), 0, u64::MAX]).collect();
     for (at, pc) in (0_u64..).step_by(52).zip(starts) {
@@ -145,6 +156,9 @@ pub fn unwind(data: &[u8]) -> usize {
         for (name, value) in values {
             registers.set(name, value);
         }
+        let by_code = Unwinder { cfi: None, ..unwinder };
+        let by_code = by_code.backtrace(&registers, &[stack], &mut memory);
+        assert!(by_code.frames.len() <= MAX_FRAMES);
         let backtrace = unwinder.backtrace(&registers, &[stack], &mut memory);
         assert!(backtrace.frames.len() <= MAX_FRAMES && !backtrace.end.to_string().is_empty());
         let addresses: Vec<u64> = backtrace.frames.iter().map(|f| f.address()).collect();

@@ -189,6 +189,7 @@ pub fn noted(explanation: &Explanation, loaded: &Loaded) -> Vec<Noted> {
 fn trust(target: &mut Target<'_>, kernel: Option<&Kernel>, loaded: Option<&Loaded>) -> Trust {
     Trust {
         without_lines: target.without_lines(),
+        has_callers: target.has_unwind_information(),
         has_wrapped: loaded.is_some_and(|loaded| loaded.trace.about.wrapped),
         was_running: target.read_while_running().is_some(),
         misplaced: kernel.is_none() && target.is_trace_elsewhere(),

@@ -27,7 +27,6 @@ use std::cell::OnceCell;
 use std::collections::BTreeSet;
 
 use crate::abi::Region;
-use crate::cpu::Architecture;
 use crate::kernel::{CalledFrom, Kernel, Kind, Thread, exception};
 use graph::Graph;
 use rules::CHECKS;
@@ -341,9 +340,8 @@ fn not_checked(case: &Case<'_>, findings: &[Finding]) -> Vec<String> {
         all.push("faults, and where the CPU is: they need registers (a core, --reg, a live target)".to_owned());
     }
     if let Some(why) = case.trust.without_lines.as_ref().filter(|_| known || case.kernel.is_some()) {
-        // The code of a Cortex-M shows callers.
-        let is_m = case.kernel.is_some_and(|kernel| kernel.processor == Some(Architecture::CortexM));
-        all.push(format!("{}source lines: {why}", if is_m { "" } else { "callers of functions, and " }));
+        let callers = if case.trust.has_callers { "" } else { "callers of functions, and " };
+        all.push(format!("{callers}source lines: {why}"));
     }
     if case.look.is_spent() {
         all.push(match case.look.is_stored() {

@@ -14,8 +14,10 @@ pub struct Trust {
     pub other_build: bool,
     /// The kernel was not found, and the trace says that it is at another address than the one where it is in this memory.
     pub misplaced: bool,
-    /// Why callers of functions and source lines are not known, in words.
+    /// Why source lines are not known, in words; callers of functions neither, where nothing else shows them.
     pub without_lines: Option<String>,
+    /// Callers are known all the same, by the code of functions.
+    pub has_callers: bool,
     /// Older events were overwritten.
     pub has_wrapped: bool,
 }

@@ -62,6 +62,9 @@ pub(super) struct Place<'a> {
 /// What is the kernel's code, beyond what its names show.
 pub(super) struct KernelCode {
     units: HashSet<usize>,
+    /// True where threads that wait are in it, as they must be: another kernel has names that are not known, and units only
+    /// where there is debug information.
+    is_known: bool,
 }
 
 impl KernelCode {
@@ -83,13 +86,18 @@ impl KernelCode {
             .collect();
         let applications: HashSet<usize> = lines.units(&entries, PREFIX).into_iter().flatten().map(|u| u.id).collect();
         let mut units = HashSet::new();
+        let waits = |thread: &Option<&Thread>| thread.is_some_and(|thread| thread.state_kind() == StateKind::Blocked);
         for (thread, places) in all {
-            let waits = thread.is_some_and(|thread| thread.state_kind() == StateKind::Blocked);
-            units.extend(places.first().filter(|_| waits).and_then(|place| place.unit.as_ref()).map(|unit| unit.id));
+            let own = places.first().filter(|_| waits(thread)).and_then(|place| place.unit.as_ref());
+            units.extend(own.map(|unit| unit.id));
             units.extend(places.iter().filter_map(|place| place.unit.as_ref()).filter(|u| u.defines).map(|u| u.id));
         }
         units.retain(|unit| !applications.contains(unit));
-        Self { units }
+        let code = Self { units, is_known: true };
+        let is_outside = |place: &Place<'_>| place.functions.iter().all(|function| !code.holds(function, place));
+        let mut waiting = all.iter().filter(|(thread, _)| waits(thread)).filter_map(|(_, places)| places.first());
+        let is_known = !waiting.any(is_outside);
+        Self { is_known, ..code }
     }
 
     fn holds(&self, function: &Function, place: &Place<'_>) -> bool {
@@ -100,7 +108,7 @@ impl KernelCode {
     /// The application's function that called the kernel or the C library, or that was stopped itself. `None` where it is not
     /// known for certain.
     pub(super) fn called_from(&self, thread: &Thread, places: &[Place<'_>]) -> Option<Function> {
-        if thread.position.never_ran || thread.position.registers.is_none() {
+        if !self.is_known || thread.position.never_ran || thread.position.registers.is_none() {
             return None;
         }
         // What is before the last exception is that of its handler.

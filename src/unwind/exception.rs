@@ -245,7 +245,7 @@ impl Unwinder<'_> {
         let leads_there = |all: &Backtrace| {
             let entry = all.frames.iter().position(begins);
             let calls = entry.and_then(|entry| all.frames.get(..=entry));
-            ends(all) && calls.is_some_and(|calls| calls.iter().skip(1).all(|frame| frame.origin == Origin::Cfi))
+            ends(all) && calls.is_some_and(|calls| calls.iter().skip(1).all(|frame| frame.origin.is_caller()))
         };
         let own = self.backtrace(&start, search.stacks, memory);
         let mut found = Some(own).filter(leads_there);

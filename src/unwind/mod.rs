@@ -52,6 +52,11 @@ impl Origin {
         }
     }
 
+    /// True for the caller of a function whose frame is known.
+    pub const fn is_caller(self) -> bool {
+        matches!(self, Self::Cfi | Self::Code)
+    }
+
     /// What a reader has to know of such a frame; empty where that is nothing.
     pub const fn remark(self) -> &'static str {
         match self {

@@ -8,6 +8,7 @@ mod support;
 mod damage;
 mod differential;
 mod firmware_counts;
+mod frames_by_code;
 mod kernel;
 mod linux_port;
 mod mem_real_core;

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 
 use super::super::polling::Walk;
 use super::super::values::expanded;
-use super::{bit, thumb, written_by};
+use super::{bit, thumb};
 use crate::abi::Addr;
 
 /// The stack pointer, and the frame pointer of GCC.
@@ -26,8 +26,8 @@ pub struct CodeFrame {
     pub height: u32,
     /// So many bytes below that place each register was saved; 0 where it was not. The caller's registers are those of this moment.
     saved: [u32; 16],
-    /// So many bytes the frame pointer is below that place, where it was set.
-    pointer: Option<u32>,
+    /// So many bytes the frame pointer (r7) is below that place, where it was set.
+    pub pointer: Option<u32>,
 }
 
 impl CodeFrame {
@@ -94,7 +94,7 @@ impl CodeFrame {
             Step::MovesPointer(up) => self.pointer = self.pointer.and_then(|pointer| pointer.checked_sub(up)),
             Step::ByPointer => self.height = self.pointer?,
             Step::Other => {
-                if written_by(first, second, line.at) & bit(FP) != 0 {
+                if thumb::does(first, second, line.at, FP).written() & bit(FP) != 0 {
                     self.pointer = None;
                 }
                 return (!writes_sp(first, second)).then_some(self);
@@ -248,7 +248,7 @@ mod tests {
 
     fn frame(code: &[u16], into: u64) -> Option<CodeFrame> {
         let bytes: Vec<u8> = code.iter().flat_map(|half| half.to_le_bytes()).collect();
-        CodeFrame::of(0x1000, &bytes, 0x1000 + into)
+        CodeFrame::of(0x1000, &bytes, 0x1000_u64.checked_add(into)?)
     }
 
     fn link(code: &[u16], into: u64) -> Option<(u32, Option<u32>)> {

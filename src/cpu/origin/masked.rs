@@ -82,7 +82,7 @@ mod tests {
     fn is_masked(code: &[u16]) -> bool {
         let bytes = |code: &[u16]| code.iter().flat_map(|half| half.to_le_bytes()).collect::<Vec<u8>>();
         // The last instruction, of one half or of two.
-        let is_wide = code.len() > 1 && code[code.len() - 2] >> 11 >= 0b11101;
+        let is_wide = code.iter().rev().nth(1).is_some_and(|half| half >> 11 >= 0b11101);
         let (front, access) = code.split_at(code.len().saturating_sub(if is_wide { 2 } else { 1 }));
         is_index_masked(0x1000, &bytes(front), &bytes(access))
     }

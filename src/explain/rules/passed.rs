@@ -9,7 +9,6 @@ use super::{jump, place, through, words};
 use crate::abi::{Addr, Endian};
 use crate::cpu::{Architecture, Call, Callee, InstructionSet, Paths, Program, Read, Registers, Value};
 use crate::session::{Function, is_of_kernel};
-use crate::unwind::Origin;
 
 /// The most callers that are looked at.
 const MOST: usize = 3;
@@ -96,9 +95,7 @@ impl Access<'_> {
 fn is_call(inner: &[Function], frame: &[Function]) -> bool {
     let is_kernel =
         |frame: &[Function]| frame.last().is_some_and(|function| function.name.as_deref().is_some_and(is_of_kernel));
-    let is_known = frame
-        .first()
-        .is_some_and(|function| matches!(function.origin, Origin::Cfi | Origin::Code) && function.name.is_some());
+    let is_known = frame.first().is_some_and(|function| function.origin.is_caller() && function.name.is_some());
     is_known && (is_kernel(inner) || !is_kernel(frame))
 }
 
@@ -220,6 +217,7 @@ mod tests {
     use super::*;
     use crate::mem::{Memory, ReadError};
     use crate::sym::{Symbol, Symbols};
+    use crate::unwind::Origin;
 
     const START: Addr = 0x100;
     /// Functions: where they are, and their code; `Err` is a call, or a jump at the end.
