@@ -12,7 +12,7 @@ pub use variant::{Function, Variant};
 use super::instruction_set::InstructionSet;
 use super::steps::Flow;
 use super::values::{State, Stored, Value};
-use crate::abi::Addr;
+use crate::abi::{Addr, Region};
 
 /// The most instructions that are followed in one function.
 const STEPS: usize = 20_000;
@@ -60,6 +60,8 @@ pub enum Callee {
     Result,
     /// Nothing: an instruction disables interrupts (true), or enables or restores them.
     Interrupts(bool),
+    /// Nothing: memory is accessed, where somebody asks for it.
+    Access,
 }
 
 impl Callee {
@@ -169,6 +171,16 @@ impl Paths {
     /// The same, with what it stores.
     pub fn storing(program: &dyn Program, first: Addr, last: Addr, arguments: [Value; 4]) -> Self {
         Self::walked(program, first, last, arguments, Watch { stores: true, ..Watch::default() }).0
+    }
+
+    /// The same as [`Paths::of`], with the accesses to known addresses in this memory, in the place of calls.
+    pub fn accessing(
+        program: &dyn Program,
+        (first, last): (Addr, Addr),
+        arguments: [Value; 4],
+        memory: Region,
+    ) -> Self {
+        Self::walked(program, first, last, arguments, Watch { memory: Some(memory), ..Watch::default() }).0
     }
 
     /// The same, and what a register holds each time that the code comes to the instruction at an address: `Unknown` where that
@@ -289,6 +301,8 @@ struct Watch {
     register: Option<(Addr, u16)>,
     /// What is stored.
     stores: bool,
+    /// Accesses to this memory.
+    memory: Option<Region>,
 }
 
 struct Walk<'p> {
@@ -367,6 +381,9 @@ impl Walk<'_> {
             }
             if let Some(place) = self.set.accessed(first, second, &state).filter(|_| !is_skipped) {
                 self.uses(at, place);
+                if self.watch.memory.is_some_and(|memory| memory.contains(place.into())) {
+                    self.add(index, Call::of_instruction(at, Callee::Access, Vec::new()));
+                }
             }
             if let Some(disables) = self.set.disables_interrupts(first, second, &state).filter(|_| !is_skipped) {
                 self.add(index, Call::of_instruction(at, Callee::Interrupts(disables), Vec::new()));

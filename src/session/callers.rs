@@ -62,8 +62,8 @@ pub(super) struct Place<'a> {
 /// What is the kernel's code, beyond what its names show.
 pub(super) struct KernelCode {
     units: HashSet<usize>,
-    /// True where threads that wait are in it, as they must be: another kernel has names that are not known, and units only
-    /// where there is debug information.
+    /// True where a thread that waits is in it: the names of another kernel are not known, and units only where there is debug
+    /// information.
     is_known: bool,
 }
 
@@ -94,9 +94,10 @@ impl KernelCode {
         }
         units.retain(|unit| !applications.contains(unit));
         let code = Self { units, is_known: true };
-        let is_outside = |place: &Place<'_>| place.functions.iter().all(|function| !code.holds(function, place));
+        let is_within = |place: &Place<'_>| place.functions.iter().any(|function| code.holds(function, place));
         let mut waiting = all.iter().filter(|(thread, _)| waits(thread)).filter_map(|(_, places)| places.first());
-        let is_known = !waiting.any(is_outside);
+        // One of them may wait where an interrupt has called the kernel in its place.
+        let is_known = waiting.clone().next().is_none() || waiting.any(is_within);
         Self { is_known, ..code }
     }
 

@@ -184,6 +184,25 @@ fn a_call_behind_a_put_was_between_a_get_and_a_put() {
     assert!(!between(&[Ok(0xB510), Err(wait), Err(GET), Err(PUT), Ok(0xBD10)]), "it is in front of the get");
 }
 
+/// "Guard uses level without semaphore spi, which pump holds there": pump reads it behind the put.
+#[test]
+fn an_access_behind_a_put_was_taken_for_one_with_the_lock() {
+    let is = |to: Addr| move |call: &Call| call.to == Callee::At(to);
+    let held = |parts: &[Result<u16, Addr>], len| {
+        let code = code(parts);
+        let arguments = [Value::Is(0x2000_0000), Value::Unknown, Value::Unknown, Value::Unknown];
+        let last = START + 2 * code.0.len() as u64 - 1;
+        let paths = Paths::accessing(&code, (START, last), arguments, Region { start: 0x2000_0000, len });
+        let accesses = paths.calls().filter(|call| call.to == Callee::Access).count();
+        (accesses, paths.leads_between(is(GET), |call| call.to == Callee::Access, is(PUT)))
+    };
+    // push {r4, lr}; mov r4, r0; bl get; bl put; ldr r3, [r4]; pop {r4, pc}
+    assert_eq!(held(&[Ok(0xB510), Ok(0x4604), Err(GET), Err(PUT), Ok(0x6823), Ok(0xBD10)], 4), (1, false));
+    assert_eq!(held(&[Ok(0xB510), Ok(0x4604), Err(GET), Ok(0x6823), Err(PUT), Ok(0xBD10)], 4), (1, true));
+    // ldr r3, [r4, #4]: another variable.
+    assert_eq!(held(&[Ok(0xB510), Ok(0x4604), Err(GET), Ok(0x6863), Err(PUT), Ok(0xBD10)], 4), (0, false));
+}
+
 /// A thread that was interrupted in a loop between a get and a put, with no call in between, was not known to have what it took.
 #[test]
 fn an_instruction_between_a_get_and_a_put() {

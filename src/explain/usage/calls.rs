@@ -126,7 +126,7 @@ impl Usage<'_> {
             Callee::At(to) => restores(call) || restoring.contains(&to),
             Callee::Interrupts(disables) => !disables,
             Callee::Unknown => true,
-            Callee::Store | Callee::Result => false,
+            Callee::Store | Callee::Result | Callee::Access => false,
         };
         all.iter().find_map(|((function, _), paths)| {
             let at = paths.calls().find(|call| disables(call))?.at;

@@ -79,7 +79,7 @@ impl Usage<'_> {
         // Who calls a function that no path led to is not known: it may be that of a thread which does not exist.
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         for user in self.users.iter().map(|(user, _)| *user).filter(is_known) {
-            let Some(found) = self.accesses_of(user, &functions) else { return Vec::new() };
+            let Some(found) = self.accesses_of(user, &functions, Some(memory)) else { return Vec::new() };
             let found = found.into_iter().filter(|(_, key)| given.may_have(*key));
             all.extend(found.map(|(lock, (function, _))| Access { user, lock, function }));
         }
@@ -106,11 +106,19 @@ impl Usage<'_> {
         let is_known = |user: &User| !matches!(user, User::Start | User::Other(_));
         let users = self.users.iter().map(|(user, _)| *user).filter(is_known);
         let is_free = |(lock, _): &(Lock, Key)| *lock == Lock::None;
-        users.filter(|user| self.accesses_of(*user, functions).is_some_and(|all| all.iter().any(is_free))).collect()
+        users
+            .filter(|user| self.accesses_of(*user, functions, None).is_some_and(|all| all.iter().any(is_free)))
+            .collect()
     }
 
-    /// The same of one user, by the functions that access the memory; `None` where that takes too long.
-    fn accesses_of(&self, user: User, functions: &BTreeSet<Addr>) -> Option<BTreeSet<(Lock, Key)>> {
+    /// The same of one user, by the functions that access the memory; `None` where that takes too long. `memory`: which, where that is
+    /// known.
+    fn accesses_of(
+        &self,
+        user: User,
+        functions: &BTreeSet<Addr>,
+        memory: Option<Region>,
+    ) -> Option<BTreeSet<(Lock, Key)>> {
         let leads = self.leading(user, functions);
         let roots = self.users.iter().filter(|(other, _)| *other == user).filter_map(|(_, summary)| summary.key);
         let mut todo: Vec<(Key, Lock)> = roots.map(|key| (key, Lock::None)).collect();
@@ -123,7 +131,7 @@ impl Usage<'_> {
             let Some(paths) = self.walker.paths(&follow, key) else { continue };
             let inside = Inside::of(self, key, &paths, lock);
             if functions.contains(&key.0) {
-                found.insert((inside.of_function(), key));
+                found.extend(inside.at_accesses(memory, key).into_iter().map(|lock| (lock, key)));
             }
             let calls = self.walker.of_function(key);
             for call in paths.calls() {
@@ -238,6 +246,17 @@ impl<'u, 'c> Inside<'u, 'c> {
         let taken =
             paths.calls().flat_map(|call| changes(call, usage, Act::Takes).into_iter().map(|lock| (call.at, lock)));
         Self { usage, own, taken: taken.collect() }
+    }
+
+    /// What it holds at each of its accesses to memory. Where these are not known, a lock that it takes is for that.
+    fn at_accesses(&self, memory: Option<Region>, key: Key) -> BTreeSet<Lock> {
+        let follow = Follow { walker: &self.usage.walker, succeeds: true };
+        let has_own = !self.taken.is_empty() && self.own == Lock::None;
+        let paths = memory.filter(|_| has_own).and_then(|at| self.usage.walker.accessing(&follow, key, at));
+        let paths = paths.filter(|paths| paths.is_complete).unwrap_or_default();
+        let accesses = paths.calls().filter(|call| call.to == Callee::Access);
+        let all: BTreeSet<Lock> = accesses.map(|access| self.at_call(access, &paths)).collect();
+        if all.is_empty() { BTreeSet::from([self.of_function()]) } else { all }
     }
 
     /// What it holds where it accesses the memory. Where in it that is is not known: a lock that it takes is for that.

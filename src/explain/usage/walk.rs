@@ -102,6 +102,12 @@ impl<'c> Walker<'c> {
         Some(Paths::storing(follow, at, function.last, arguments))
     }
 
+    /// The paths of a function, with the accesses to known addresses in this memory.
+    pub fn accessing(&self, follow: &impl Program, (at, arguments): Key, memory: Region) -> Option<Paths> {
+        let function = self.code.function(at).filter(|function| !function.is_kernel && function.first <= at)?;
+        Some(Paths::accessing(follow, (at, function.last), arguments, memory))
+    }
+
     /// The paths from an instruction of a function on, and whether one leads to another instruction of it.
     pub fn comes_to(&self, follow: &impl Program, from: Addr, at: Addr) -> Option<(Paths, bool)> {
         let function = self.code.function(from).filter(|function| !function.is_kernel)?;
