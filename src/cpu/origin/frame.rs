@@ -81,15 +81,12 @@ impl CodeFrame {
     /// After an instruction; `None` where that is not known.
     fn after(mut self, line: &Line) -> Option<Self> {
         let (first, second) = (line.first, line.second);
-        let words = |list: u16| list.count_ones().checked_mul(4);
         match step(first, second) {
-            Step::Pushes(list) => self.push(list)?,
-            Step::Pops(list) => {
+            Step::Pushes(list, bytes) => self.push(list, bytes)?,
+            Step::Pops(list, bytes) => {
                 self.forget(list);
-                self.height = self.height.checked_sub(words(list)?)?;
+                self.height = self.height.checked_sub(bytes)?;
             }
-            Step::Down(bytes) => self.down(bytes)?,
-            Step::Up(bytes) => self.height = self.height.checked_sub(bytes)?,
             Step::SetsPointer(above) => self.pointer = Some(self.height.checked_sub(above)?),
             Step::MovesPointer(up) => self.pointer = self.pointer.and_then(|pointer| pointer.checked_sub(up)),
             Step::ByPointer => self.height = self.pointer?,
@@ -104,14 +101,9 @@ impl CodeFrame {
         (!line.is_conditional || thumb::leaves(first, second)).then_some(self)
     }
 
-    fn down(&mut self, bytes: u32) -> Option<()> {
+    /// Registers are stored one above the other, that of the lowest number at the new stack pointer, so many bytes further down.
+    fn push(&mut self, list: u16, bytes: u32) -> Option<()> {
         self.height = self.height.checked_add(bytes).filter(|height| *height <= LARGEST)?;
-        Some(())
-    }
-
-    /// Registers are stored one above the other, that of the lowest number at the new stack pointer.
-    fn push(&mut self, list: u16) -> Option<()> {
-        self.down(list.count_ones().checked_mul(4)?)?;
         let registers = (0..16).filter(|register| u32::from(list) & bit(*register) != 0);
         for (register, above) in registers.zip((0..).step_by(4)) {
             let below = self.height.checked_sub(above)?;
@@ -165,13 +157,10 @@ fn lines(walk: Walk<'_>) -> impl Iterator<Item = (Addr, Line)> {
 
 /// What an instruction does with the stack pointer.
 enum Step {
-    /// It stores these registers below the stack pointer, and moves it there.
-    Pushes(u16),
-    /// It reads these registers, and moves the stack pointer above them.
-    Pops(u16),
-    /// It moves the stack pointer down by so many bytes, or up.
-    Down(u32),
-    Up(u32),
+    /// It moves the stack pointer down by so many bytes, and stores these registers there.
+    Pushes(u16, u32),
+    /// It reads these registers, and moves the stack pointer up by so many bytes.
+    Pops(u16, u32),
     /// It sets the frame pointer so many bytes above the stack pointer.
     SetsPointer(u32),
     /// It moves the frame pointer up by so many bytes.
@@ -187,30 +176,31 @@ fn step(first: u16, second: u16) -> Step {
     let (seven, eight) = (u32::from(first & 0x7F) << 2, u32::from(second & 0xFF));
     let to = second >> 8 & 0xF;
     let plain = || u32::from(first >> 10 & 1) << 11 | u32::from(second >> 12 & 7) << 8 | eight;
+    let all = |list: u16| (list, list.count_ones().saturating_mul(4));
+    let pushes = |(list, bytes)| Step::Pushes(list, bytes);
+    let pops = |(list, bytes)| Step::Pops(list, bytes);
+    let (one, two) = (1 << (second >> 12), 1 << (second >> 12) | 1 << to);
     match first {
-        0xB400..=0xB5FF => Step::Pushes(first & 0xFF | (first & 0x100) << 6),
-        0xBC00..=0xBDFF => Step::Pops(first & 0xFF | (first & 0x100) << 7),
-        0xE92D => Step::Pushes(second),
-        0xE8BD => Step::Pops(second),
-        // STR and LDR of one register, by an offset of 8 bits.
-        0xF84D if second & 0xF00 == 0xD00 && eight == 4 => Step::Pushes(1 << (second >> 12)),
-        0xF84D if second & 0xF00 == 0xD00 => Step::Down(eight),
-        0xF85D if second & 0xF00 == 0xB00 && eight == 4 => Step::Pops(1 << (second >> 12)),
-        0xF85D if second & 0xF00 == 0xB00 => Step::Up(eight),
-        // STRD and LDRD.
-        0xE96D if eight == 2 => Step::Pushes(1 << (second >> 12) | 1 << to),
-        0xE96D => Step::Down(eight << 2),
-        0xE8FD => Step::Up(eight << 2),
+        0xB400..=0xB5FF => pushes(all(first & 0xFF | (first & 0x100) << 6)),
+        0xBC00..=0xBDFF => pops(all(first & 0xFF | (first & 0x100) << 7)),
+        0xE92D => pushes(all(second)),
+        0xE8BD => pops(all(second)),
+        // STR and LDR of one register.
+        0xF84D if second & 0xF00 == 0xD00 => pushes((one, eight)),
+        0xF85D if second & 0xF00 == 0xB00 => pops((one, eight)),
+        // STRD and LDRD of two, the lower number first.
+        0xE96D if second >> 12 < to => pushes((two, eight << 2)),
+        0xE8FD => pops((two, eight << 2)),
         // VPUSH and VPOP.
-        0xED2D | 0xED6D if second & 0xE00 == 0xA00 => Step::Down(eight << 2),
-        0xECBD | 0xECFD if second & 0xE00 == 0xA00 => Step::Up(eight << 2),
+        0xED2D | 0xED6D if second & 0xE00 == 0xA00 => pushes((0, eight << 2)),
+        0xECBD | 0xECFD if second & 0xE00 == 0xA00 => pops((0, eight << 2)),
         // ADD and SUB of a constant.
-        0xB000..=0xB07F => Step::Up(seven),
-        0xB080..=0xB0FF => Step::Down(seven),
-        0xF1AD | 0xF5AD if to == SP => Step::Down(expanded(first, second)),
-        0xF10D | 0xF50D if to == SP => Step::Up(expanded(first, second)),
-        0xF2AD | 0xF6AD if to == SP => Step::Down(plain()),
-        0xF20D | 0xF60D if to == SP => Step::Up(plain()),
+        0xB000..=0xB07F => pops((0, seven)),
+        0xB080..=0xB0FF => pushes((0, seven)),
+        0xF1AD | 0xF5AD if to == SP => pushes((0, expanded(first, second))),
+        0xF10D | 0xF50D if to == SP => pops((0, expanded(first, second))),
+        0xF2AD | 0xF6AD if to == SP => pushes((0, plain())),
+        0xF20D | 0xF60D if to == SP => pops((0, plain())),
         // The frame pointer.
         0xAF00..=0xAFFF => Step::SetsPointer(u32::from(first & 0xFF) << 2),
         0x466F => Step::SetsPointer(0),
@@ -273,6 +263,14 @@ mod tests {
         let code = [0xF84D, 0xED04, 0xB081, 0xF000, 0xF800, 0xB001, 0xF85D, 0xFB04];
         assert_eq!(link(&code, 10), Some((8, Some(4))));
         assert_eq!(link(&code, 12), Some((4, Some(4))));
+        // str.w lr, [sp, #-8]!; bl; ldr.w lr, [sp], #8; bx lr: with room for alignment.
+        let code = [0xF84D, 0xED08, 0xF000, 0xF800, 0xF85D, 0xEB08, 0x4770];
+        assert_eq!((link(&code, 8), link(&code, 12)), (Some((8, Some(8))), Some((0, None))));
+        // strd r4, lr, [sp, #-16]!; bl; ldrd r4, lr, [sp], #16
+        let code = [0xE96D, 0x4E04, 0xF000, 0xF800, 0xE8FD, 0x4E04, 0x4770];
+        assert_eq!((link(&code, 8), link(&code, 12)), (Some((16, Some(12))), Some((0, None))));
+        // strd lr, r4, [sp, #-8]!: what is where is not looked at.
+        assert_eq!(link(&[0xE96D, 0xE402, 0xBF00], 4), None);
     }
 
     /// GCC pushes only on the path that needs it.

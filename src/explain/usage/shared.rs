@@ -248,15 +248,22 @@ impl<'u, 'c> Inside<'u, 'c> {
         Self { usage, own, taken: taken.collect() }
     }
 
-    /// What it holds at each of its accesses to memory. Where these are not known, a lock that it takes is for that.
+    /// What it holds at its accesses to memory: nothing only where it holds no lock at any of them. Where they are not known, a lock that
+    /// it takes is for that.
     fn at_accesses(&self, memory: Option<Region>, key: Key) -> BTreeSet<Lock> {
         let follow = Follow { walker: &self.usage.walker, succeeds: true };
         let has_own = !self.taken.is_empty() && self.own == Lock::None;
         let paths = memory.filter(|_| has_own).and_then(|at| self.usage.walker.accessing(&follow, key, at));
         let paths = paths.filter(|paths| paths.is_complete).unwrap_or_default();
         let accesses = paths.calls().filter(|call| call.to == Callee::Access);
-        let all: BTreeSet<Lock> = accesses.map(|access| self.at_call(access, &paths)).collect();
-        if all.is_empty() { BTreeSet::from([self.of_function()]) } else { all }
+        let mut all: BTreeSet<Lock> = accesses.map(|access| self.at_call(access, &paths)).collect();
+        if all.is_empty() {
+            return BTreeSet::from([self.of_function()]);
+        }
+        if all.len() > 1 {
+            all.remove(&Lock::None);
+        }
+        all
     }
 
     /// What it holds where it accesses the memory. Where in it that is is not known: a lock that it takes is for that.
