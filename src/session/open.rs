@@ -65,7 +65,7 @@ struct CoreFile {
 }
 
 /// Opens what the inputs name.
-pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
+pub(super) fn open<'m>(mut inputs: Inputs) -> Result<Target<'m>, Error> {
     let link = match &inputs.source {
         SourceSpec::Remote(remote) => Some(remote.clone()),
         _ => None,
@@ -73,7 +73,11 @@ pub(super) fn open<'m>(inputs: Inputs) -> Result<Target<'m>, Error> {
     let mut files = Files::open(&inputs, link.is_some())?;
     files.check(link.is_some().then_some("a stub"))?;
     let header_in_file = files.place(&inputs)?;
+    // A live target has them, and a trace has no memory.
+    let is_dump = link.is_none() && files.traces.is_empty();
+    let mapped = if is_dump { Mapped::take_from(&mut inputs.registers) } else { Vec::new() };
     let mut info = TargetInfo::of(inputs, files.elf.take())?;
+    info.mapped = mapped;
     if info.hints.header.is_none() && header_in_file.is_some() {
         info.hints.header = header_in_file;
         info.hints.header_in_file = true;
@@ -332,8 +336,7 @@ impl Files {
 
 impl TargetInfo {
     /// What is known before any memory is read.
-    fn of(mut inputs: Inputs, elf: Option<(PathBuf, Elf)>) -> Result<Self, Error> {
-        let mapped = Mapped::take_from(&mut inputs.registers);
+    fn of(inputs: Inputs, elf: Option<(PathBuf, Elf)>) -> Result<Self, Error> {
         // Only a file of events needs them, and they come out of a whole catalogue.
         let ids =
             || formats(inputs.format).find_map(|f| f.catalogue(Names::default()).user_ids()).unwrap_or(0..=u32::MAX);
@@ -345,7 +348,6 @@ impl TargetInfo {
             only: inputs.format,
             scan: inputs.scan,
             registers: inputs.registers,
-            mapped,
             events,
             load: inputs.load_offset.map(LoadOffset::typed),
             ..Self::default()

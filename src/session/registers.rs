@@ -75,6 +75,13 @@ pub(super) fn no_register(possible: &[Architecture], name: &str, value: u64) -> 
     let has = |a: &Architecture| {
         Registers::new(*a).set(name, 0) || *a == Architecture::CortexM && cpu::mapped_register(name).is_some()
     };
+    let mapped = cpu::mapped_register(name).filter(|_| possible.contains(&Architecture::CortexM));
+    if let Some(at) = mapped.filter(|_| u32::try_from(value).is_ok()) {
+        let message =
+            format!("--reg {name}={value:#x}: it is memory at {at:#x}, and only a core or a dump can be given it");
+        return Error::usage(Code::Usage, message)
+            .hint("a live target is read there; a trace needs the dump of its memory");
+    }
     if possible.iter().any(has) {
         let message = format!("--reg {name}={value:#x}: the value is too large for {name} of {who}");
         return Error::usage(Code::Usage, message);

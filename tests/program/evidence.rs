@@ -572,6 +572,9 @@ fn registers_of_systick_and_the_nvic_were_refused() {
         assert_eq!(out.status.code(), Some(2), "{register}");
         assert!(text(&out.stderr).contains(message), "{}", text(&out.stderr));
     }
+    let out = tx_trace(&["explain", "--elf", elf, "--trace", &path("cm3.trx"), "--reg", "syst_csr=1"]);
+    assert_eq!(out.status.code(), Some(2));
+    assert!(text(&out.stderr).contains("it is memory at 0xe000e010, and only a core"), "{}", text(&out.stderr));
     let image = format!("{}@0x20000000", path("cm3.ram.bin"));
     let out = tx_trace(&["threads", "--elf", &path("use-riscv.elf"), "--image", &image, "--reg", "syst_csr=1"]);
     assert!(text(&out.stderr).contains("has no such register"), "{}", text(&out.stderr));

@@ -50,7 +50,7 @@ fn saved_elsewhere(thread: &Thread, kernel: &Kernel, case: &Case<'_>) -> Option<
     let finding = Finding::new(Code::CorruptControlBlock, case.cap(confidence), claim)
         .evidence([Evidence::memory(at, format!("{SAVED} of {name}")).holds(saved)])
         .against(["a stack that the program itself switched to looks the same"])
-        .against(is_inferred.then_some("where its members are is inferred: the ELF has no debug information"))
+        .against(is_inferred.then_some("the layout of control blocks is inferred: no debug information gives it"))
         .next(format!("look for a write past the end of {}", control_blocks::writer(thread.address, case)))
         .threads([thread.address]);
     Some(control_blocks::with_writer(finding, thread.address, case))
