@@ -179,21 +179,24 @@ fn clock(trace: &Trace) -> String {
 pub(super) fn fill(trace: &Trace) -> String {
     let about = &trace.about;
     let wrapped = if about.wrapped { "wrapped: older events are overwritten" } else { "not yet wrapped" };
-    let ticks = trace.newest().map_or(0, |e| e.ticks);
-    // `ticks` counts from the first event that was read.
-    let span = match about.held {
-        _ if !trace.clock.runs() => String::new(),
-        held if held > SAMPLE && trace.len() <= SAMPLE => {
+    let unread = trace.unread_slots();
+    // Ticks count from the first event that was read.
+    let newest = trace.newest().filter(|_| trace.clock.runs()).map(|newest| (newest.ticks, about.held));
+    let span = match newest {
+        None => String::new(),
+        Some((ticks, held)) if held > SAMPLE && trace.len() <= SAMPLE => {
             format!(
                 ", {ticks} ticks over the newest {} events, which are all that was read: `list` reads the others",
                 trace.len()
             )
         }
-        _ => format!(", {ticks} ticks from the oldest to the newest"),
+        Some((ticks, _)) => {
+            let read = if unread > 0 { " of those that were read" } else { "" };
+            format!(", {ticks} ticks from the oldest to the newest{read}")
+        }
     };
     let events = about.held.saturating_sub(about.empty);
     let empty = if about.empty > 0 { format!("; {} others hold none", about.empty) } else { String::new() };
-    let unread = trace.unread_slots();
     let unread = if unread > 0 { format!("; {unread} of them cannot be read") } else { String::new() };
     format!("{events} of {} slots hold events ({wrapped}{empty}{unread}){span}", about.capacity)
 }

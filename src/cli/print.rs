@@ -120,7 +120,7 @@ fn keeps_any(question: &Question, query: &Query<'_>, trace: &Trace, diagnostics:
 }
 
 /// Why no event was printed.
-fn none(trace: &Trace) -> &'static str {
+pub(super) fn none(trace: &Trace) -> &'static str {
     let unreadable = trace.issues.iter().any(|i| i.code == Code::RingUnreadable);
     match (trace.is_empty(), unreadable) {
         (true, true) => "no event of the trace can be read",

@@ -264,7 +264,7 @@ impl Document<'_> {
         let any = print::print_last(&summary.events, view, options.clone(), &mut Sink::over(&mut text))?;
         if !any {
             text.clear();
-            writeln!(text, "no event passes the filters")?;
+            writeln!(text, "{}", print::none(view.trace))?;
         }
         now::print(self.loaded, self.stopped, view, &options.styles, &mut text)?;
         Ok(String::from_utf8_lossy(&text).into_owned())

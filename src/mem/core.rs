@@ -47,7 +47,7 @@ pub struct MappedFile {
 pub struct Core {
     elf: Elf,
     segments: Segments,
-    missing: u64,
+    missing: u128,
     remarks: Vec<String>,
 }
 
@@ -79,7 +79,7 @@ impl Core {
             let data = held.cut(0, len).unwrap_or_else(|| Bytes::from(Vec::new()));
             blocks.push(Block { start: p.vaddr, memory, claimed, data, offset: p.offset, written: None });
         }
-        let (loads, missing) = (blocks.len(), blocks.iter().map(Block::cut_off).sum());
+        let (loads, missing) = (blocks.len(), blocks.iter().map(|block| u128::from(block.cut_off())).sum());
         let segments = Segments::new(blocks);
         let mut remarks = elf.damage().to_vec();
         if physical {
@@ -119,7 +119,7 @@ impl Core {
     }
 
     /// Bytes of memory that the core says it holds and the file, cut short, does not.
-    pub const fn missing_bytes(&self) -> u64 {
+    pub const fn missing_bytes(&self) -> u128 {
         self.missing
     }
 

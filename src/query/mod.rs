@@ -374,9 +374,11 @@ fn around(filters: &Filters, trace: &Trace) -> Result<Option<Vec<(u64, u64)>>, E
         }
     }
     if ranges.is_empty() {
-        let newest = trace.newest().map_or(0, |e| e.seq);
-        return Err(not_in_trace("there is no such event to look around")
-            .hint(format!("the events that were read end at {newest}")));
+        let end = trace.newest().map_or_else(
+            || "no event was read".to_owned(),
+            |newest| format!("the events that were read end at {}", newest.seq),
+        );
+        return Err(not_in_trace("there is no such event to look around").hint(end));
     }
     Ok(Some(ranges))
 }

@@ -53,10 +53,14 @@ pub(super) fn place(
     };
     let at = best.base.checked_sub(best.offset as u64);
     let address = at.unwrap_or(0);
-    let message = format!(
-        "{} is placed at {address:#x}: the trace header at its offset {:#x} says it is at {:#x}",
-        piece.name, best.offset, best.base
-    );
+    let says = format!("the trace header at its offset {:#x} says it is at {:#x}", best.offset, best.base);
+    let message = match at {
+        Some(_) => format!("{} is placed at {address:#x}: {says}", piece.name),
+        None => format!(
+            "{} is placed at 0, as its addresses are not known: {says}, which is below 0 for its first byte",
+            piece.name
+        ),
+    };
     let offset = (found.len() == 1 && at.is_none()).then_some(best.offset as u64);
     piece.address = Some(address);
     Ok((Issue::new(Code::PlacedByHeader, message), offset))

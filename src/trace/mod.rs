@@ -208,10 +208,16 @@ impl Trace {
         self.issues.iter().filter(|i| i.code == Code::RingUnreadable).fold(0, |sum, i| sum.saturating_add(i.count))
     }
 
-    /// Slots after the newest event that was read, where some cannot be read: the end of the trace is not known.
+    /// Slots after the newest event that was read, where some cannot be read: the end of the trace is not known. All of those that cannot
+    /// be read, where no event was.
     pub fn unread_at_end(&self) -> u64 {
+        let unread = self.unread_slots();
         let behind = |newest: Event| self.about.held.checked_sub(newest.seq.checked_add(1)?);
-        if self.unread_slots() == 0 { 0 } else { self.newest().and_then(behind).unwrap_or(0) }
+        match self.newest() {
+            _ if unread == 0 => 0,
+            Some(newest) => behind(newest).unwrap_or(0),
+            None => unread,
+        }
     }
 
     /// The last event: the newest.

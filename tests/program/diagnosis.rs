@@ -340,3 +340,17 @@ fn the_next_command_of_a_pool_has_its_address() {
     let out = data(&run("explain resource.elf resource-pool_empty.core.gz"));
     assert!(out.contains("pool-empty") && !out.contains("list --object"), "{out}");
 }
+
+/// A dump that ends in front of the ring: "0 ticks from the oldest to the newest", and a report in which no thread waits.
+#[test]
+fn a_trace_of_which_no_event_can_be_read_lasted_0_ticks() {
+    let scratch = Scratch::new("no-event");
+    let trace = std::fs::read(fixture("cm3.trx")).unwrap();
+    // The header and the registry.
+    std::fs::write(scratch.path("head.bin"), &trace[..1200]).unwrap();
+    let line = format!("--image {}@0x20004f8c", scratch.path("head.bin").display());
+    let out = data(&run(&format!("info {line}")));
+    assert!(out.contains("256 of them cannot be read)\n") && !out.contains("from the oldest"), "{out}");
+    let out = data(&run(&format!("report {line}")));
+    assert!(!out.contains("No thread waits") && out.contains("256 of 256 event slots cannot be read"), "{out}");
+}

@@ -349,7 +349,8 @@ fn capital(text: &str) -> String {
 }
 
 fn percent(part: u64, whole: u64) -> u64 {
-    part.saturating_mul(100).checked_div(whole).unwrap_or(0)
+    let percent = u128::from(part).saturating_mul(100).checked_div(whole.into()).unwrap_or(0);
+    u64::try_from(percent).unwrap_or(u64::MAX)
 }
 
 /// What is lost.
@@ -383,5 +384,17 @@ fn text(report: &Report, row: &[Cell], name: &str, names: &dyn Resolve) -> Optio
         }
         Cell::Count(n) => Some(n.to_string()),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// "No stack was used to 80 % or more": a stack of 2^62 bytes that was used to its end had 3 %.
+    #[test]
+    fn a_percentage_of_a_large_number_was_cut() {
+        assert_eq!(percent((1 << 62) - 16, 1 << 62), 99);
+        assert_eq!((percent(u64::MAX, u64::MAX), percent(u64::MAX, 1), percent(1, 0)), (100, u64::MAX, 0));
     }
 }

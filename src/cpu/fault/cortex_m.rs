@@ -195,6 +195,7 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     let mut bits = set_bits("hfsr", hfsr.unwrap_or_default(), &HFSR, |_| handler.is_current(HARD_FAULT, false));
     let cfsr = cfsr.unwrap_or_default();
     bits.extend(set_bits("cfsr", cfsr, &CFSR, of_cfsr));
+    let is_sfsr_known = sfsr.is_some();
     let sfsr = sfsr.unwrap_or_default();
     bits.extend(set_bits("sfsr", sfsr, &SFSR, |_| handler.is_current(SECURE_FAULT, forced)));
     // A debugger that halts a CPU leaves HALTED there.
@@ -202,7 +203,7 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
     bits.extend(set_bits("dfsr", dfsr.filter(|_| event || typed).unwrap_or_default(), &DFSR, |_| None));
     bits.extend(set_bits("fpccr", fpccr.unwrap_or_default(), &FPCCR, |_| Some(true)));
     if hfsr.is_some_and(|hfsr| hfsr & FORCED != 0) && registers.get("cfsr") == Some(0) && sfsr == 0 {
-        no_reason(&mut bits);
+        no_reason(&mut bits, is_sfsr_known);
     }
     let (address, address_valid) = address(registers, cfsr, sfsr, of_cfsr);
     let current = match handler {
@@ -214,10 +215,12 @@ pub(super) fn fault(registers: &Registers) -> Option<Fault> {
 }
 
 /// A forced HardFault whose reason is not in `cfsr`.
-fn no_reason(bits: &mut [FaultBit]) {
+fn no_reason(bits: &mut [FaultBit], is_sfsr_known: bool) {
     for bit in bits.iter_mut().filter(|bit| bit.name == "FORCED") {
-        "another fault became this one; cfsr is 0: a breakpoint instruction, or its bits were cleared"
-            .clone_into(&mut bit.words);
+        let secure = if is_sfsr_known { "" } else { ", or a SecureFault of an Armv8-M (sfsr is not known)" };
+        bit.words = format!(
+            "another fault became this one; cfsr is 0: a breakpoint instruction, or its bits were cleared{secure}"
+        );
     }
 }
 

@@ -162,7 +162,8 @@ const fn is_ahead(other: u64, own: u64) -> bool {
 fn finding(task: &Task, lacks: Lacks, (taker, both): (&Task, u64), case: &Case<'_>, graph: &Graph) -> Finding {
     let Lacks { group, wanted, set, .. } = lacks;
     let (name, other, object) = (case.label(task.address), case.label(taker.address), case.object(group));
-    let runs = |task: &Task| task.runs.unwrap_or(0);
+    let runs = taker.runs.zip(task.runs);
+    let runs = runs.map_or_else(String::new, |(taker, own)| format!("; it ran {taker} times, {name} {own}"));
     let claim = if set == 0 {
         format!(
             "{name} waits for {:#x} of {object}, which {other} takes too: {other} clears {both:#x} when it gets it, and one \
@@ -180,14 +181,7 @@ fn finding(task: &Task, lacks: Lacks, (taker, both): (&Task, u64), case: &Case<'
         .against(["the flag may be that of a rare event, which comes later"])
         .evidence([
             waiting(task.address, group, case, graph),
-            Evidence::memory(
-                taker.address,
-                format!(
-                    "{other} asks for {both:#x} of {object} with CLEAR; it ran {} times, {name} {}",
-                    runs(taker),
-                    runs(task)
-                ),
-            ),
+            Evidence::memory(taker.address, format!("{other} asks for {both:#x} of {object} with CLEAR{runs}")),
         ])
         .waiters(graph.waiters(&[task.address]), task.address, case, graph)
         .next(format!("give {name} a flag of its own, or let one thread alone take {both:#x}"))

@@ -55,9 +55,11 @@ fn caller(cpu: &CpuState, case: &Case<'_>) -> Option<Finding> {
         return Some(found);
     }
     let pendsv = pendsv(cpu.registers.get("shpr3")?);
-    let group = |priority: u64| priority & groups(cpu.registers.get("aircr"));
+    let aircr = cpu.registers.get("aircr");
+    let group = |priority: u64| priority & groups(aircr);
     let (number, priority) = callers.last().filter(|(_, priority)| group(pendsv) < group(*priority))?;
-    Some(below_pendsv(*number, *priority, pendsv, case))
+    let grouped = "aircr, which may group priorities, is not known: in one group none interrupts the other";
+    Some(below_pendsv(*number, *priority, pendsv, case).against(aircr.is_none().then_some(grouped)))
 }
 
 /// An interrupt that is enabled, and whose handler calls the kernel by its code, and the kernel cannot keep it back.

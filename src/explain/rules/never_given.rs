@@ -67,10 +67,12 @@ fn uptime(kernel: &Kernel, events: &Events) -> Option<u64> {
 fn finding(task: &Task, wait: &Wait, events: &Events, case: &Case<'_>, graph: &Graph) -> Option<Finding> {
     let nothing = One::default();
     let one = events.object(wait.object).unwrap_or(&nothing);
-    let wanted = wait.wanted.map_or(0, |wanted| wanted.flags);
+    // Where it is not known which flags it waits for, any may be one of them.
+    let wanted = wait.wanted.filter(|_| wait.kind == Kind::EventFlags).map(|wanted| wanted.flags);
     let is_flags = wait.kind == Kind::EventFlags;
     let since = events.activity(task.address).and_then(|activity| activity.since).map_or(0, |(_, seq)| seq);
-    let comes = one.givers.values().any(|given| given.seq > since && (!is_flags || given.flags & wanted != 0));
+    let comes =
+        one.givers.values().any(|given| given.seq > since && wanted.is_none_or(|wanted| given.flags & wanted != 0));
     if comes {
         return None;
     }

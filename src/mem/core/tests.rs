@@ -57,6 +57,18 @@ fn a_core_of_an_older_qemu_has_physical_addresses_alone() {
     }
 }
 
+/// Two segments of 2^63 bytes each that are not in the file were 0 bytes together, and nothing was missing.
+#[test]
+fn bytes_that_are_missing_were_summed_to_0() {
+    let mut w = Writer::new(true, false, 4, 62);
+    w.segs = vec![
+        load(0x1000, 6, vec![7; 16]),
+        Seg { filesz: Some(1 << 63), memsz: Some(1 << 63), ..load(0x10_0000, 6, vec![]) },
+        Seg { filesz: Some(1 << 63), memsz: Some(1 << 63), ..load(0x20_0000, 6, vec![]) },
+    ];
+    assert!(core_of(&w).missing_bytes() >= (1 << 64) - 32);
+}
+
 #[test]
 fn what_the_kernel_left_out_is_a_gap() {
     let mut w = Writer::new(true, false, 4, 62);
